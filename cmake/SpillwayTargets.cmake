@@ -1,0 +1,37 @@
+# One static library and one test program per folder, all with the same flags.
+
+add_library(spillway_flags INTERFACE)
+target_compile_features(spillway_flags INTERFACE cxx_std_23)
+target_include_directories(spillway_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(spillway_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+if(SPILLWAY_WERROR)
+  target_compile_options(spillway_flags INTERFACE -Werror)
+endif()
+if(SPILLWAY_SANITIZE)
+  target_compile_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE})
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+
+# spillway_library(NAME SOURCES a.cpp ... LIBS other ...) makes the static library spillway_NAME.
+function(spillway_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(spillway_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(spillway_${name} PUBLIC spillway_flags ${ARG_LIBS})
+endfunction()
+
+# spillway_test(NAME SOURCES a_test.cpp ... LIBS ...) makes one GoogleTest program whose tests CTest runs one by one.
+function(spillway_test name)
+  if(NOT SPILLWAY_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE spillway_flags ${ARG_LIBS} rapidcheck GTest::gtest GTest::gtest_main)
+  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST)
+endfunction()

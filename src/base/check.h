@@ -1,0 +1,16 @@
+#pragma once
+
+namespace spillway {
+
+// Writes what failed and where to stderr with plain write(2) and aborts; safe in any thread of any process.
+[[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
+
+}  // namespace spillway
+
+// For our own bugs only, always on: going on with a broken page table is worse than stopping. What depends on the
+// world (files, system calls, foreign input) returns a Result instead.
+#define CHECK(condition)                                                      \
+  do {                                                                        \
+    if (!(condition)) [[unlikely]]                                            \
+      ::spillway::check_failed(#condition, __FILE__, __LINE__);               \
+  } while (false)

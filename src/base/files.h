@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace spillway {
+
+// "No such file or directory" for ENOENT, and so on.
+std::string errno_text(int error_number);
+
+// The whole content of a regular file of at most `limit` bytes.
+Result<std::string> read_file(const std::string& path, Bytes limit);
+
+// Replaces the file in one step: written beside it under a temporary name, flushed, then renamed. After a failure the
+// old file is as it was and nothing half-written is left.
+Result<> write_file(const std::string& path, std::string_view content);
+
+}  // namespace spillway

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace spillway {
+
+// An index into one particular table. Ids are ours and dense, never addresses: those repeat (pytorch#143093).
+template <class Tag>
+struct Id {
+  std::uint32_t value{};
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+using TensorId = Id<struct TensorTag>;
+using KernelId = Id<struct KernelTag>;  // position in the iteration
+using BlockId = Id<struct BlockTag>;
+using MoveId = Id<struct MoveTag>;
+using StreamId = Id<struct StreamTag>;  // a sequence of kernels that run one after another: a thread of the script
+
+}  // namespace spillway
+
+template <class Tag>
+struct std::hash<spillway::Id<Tag>> {
+  std::size_t operator()(spillway::Id<Tag> id) const noexcept { return std::hash<std::uint32_t>{}(id.value); }
+};

@@ -1,0 +1,38 @@
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway {
+namespace {
+
+TEST(Text, SizesAreReadInIecAndDecimalUnits) {
+  EXPECT_EQ(parse_bytes("8GiB"), 8_GiB);
+  EXPECT_EQ(parse_bytes(" 1.5 MiB "), Bytes{3 << 19});
+  EXPECT_EQ(parse_bytes("2MB"), Bytes{2'000'000});
+  EXPECT_EQ(parse_bytes("4096"), Bytes{4096});
+}
+
+TEST(Text, WhatIsNotASizeIsRefusedWithTheTextAndAnExample) {
+  for (const char* text : {"", "apples", "12 apples", "-1GiB", "nan", "inf", "1e3", "99999999999999999999", "1GiB GiB"}) {
+    const auto size = parse_bytes(text);
+    ASSERT_FALSE(size) << text;
+    EXPECT_NE(size.error().message.find("8GiB"), std::string::npos) << size.error().message;
+  }
+}
+
+TEST(Text, SizesArePrintedInTheLargestUnitThatFits) {
+  EXPECT_EQ(to_text(Bytes{0}), "0 B");
+  EXPECT_EQ(to_text(1536_MiB), "1.5 GiB");
+  EXPECT_EQ(to_text(Bytes{1023}), "1023 B");
+}
+
+TEST(Text, RatesAndDurationsKeepTheirUnits) {
+  EXPECT_EQ(parse_rate("3.2GB/s"), BytesPerSecond{3'200'000'000});
+  EXPECT_EQ(to_text(BytesPerSecond{15'754'000'000}), "15.75 GB/s");
+  EXPECT_EQ(parse_duration("20us"), Nanos{20'000});
+  EXPECT_FALSE(parse_duration("20"));
+  EXPECT_EQ(to_text(Nanos{1'500'000}), "1.5 ms");
+}
+
+}  // namespace
+}  // namespace spillway

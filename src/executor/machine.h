@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// ---- What the machine tells --------------------------------------------------------------------------------------
+
+struct BlockAccess {
+  BlockRange blocks;
+  bool writes = false;
+  bool sparse = false;  // touches some of the blocks, nobody knows beforehand which
+};
+
+struct Allocated {  // A tensor lives in these blocks from now on. Blocks may be shared with other tensors' ends.
+  TensorId tensor;
+  BlockRange blocks;
+};
+struct Freed {  // The tensor is dead: nobody will read its bytes again.
+  TensorId tensor;
+  BlockRange blocks;
+};
+struct KernelReady {  // The stream's next kernel wants to start. `accesses` is valid during the call only.
+  StreamId stream;
+  KernelId kernel;  // its place in the iteration, where that is known; else a running count
+  std::span<const BlockAccess> accesses;
+};
+struct KernelDone {
+  StreamId stream;
+};
+struct Faulted {  // The stream waits for these blocks, which are not mapped.
+  StreamId stream;
+  BlockRange blocks;
+};
+struct MoveDone {
+  MoveId move;
+};
+struct MoveFailed {  // The bytes are still where they were; a cancelled move fails, too.
+  MoveId move;
+  bool cancelled = false;
+};
+using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed>;
+struct Stamped {
+  Nanos at;
+  Event what;
+};
+
+// ---- What the executor asks --------------------------------------------------------------------------------------
+
+// Smaller is more urgent (G10 section 4.5: page faults have the highest priority).
+enum class Urgency : std::uint8_t { fault, need, plan };
+
+// Copies the blocks' bytes to another tier and gives up the place where they were. All blocks are in the same state.
+struct Move {
+  MoveId id;
+  BlockRange blocks;
+  Tier from, to;
+  Urgency urgency;
+  bool first_piece = true;  // false: it continues the move before it on this link, whose latency is paid
+};
+// Maps frames without contents at once: the first touch of new blocks. No event answers it.
+struct Populate {
+  BlockRange blocks;
+};
+// Gives up the copy on that tier without moving it. No event answers it.
+struct Discard {
+  BlockRange blocks;
+  Tier tier;
+};
+// Lets the stream's kernel go.
+struct Launch {
+  StreamId stream;
+};
+// Undo a move from the device that is in flight: the blocks become mapped again. MoveFailed answers, or MoveDone if it was too late.
+struct Cancel {
+  MoveId move;
+};
+using Command = std::variant<Launch, Move, Populate, Discard, Cancel>;
+
+// The one seam between deciding and doing. Implemented by sim and cpu. Used by one thread only.
+class Machine {
+ public:
+  virtual ~Machine() = default;
+  virtual void submit(std::span<const Command> commands) = 0;  // Never blocks; in order.
+  virtual Result<Stamped> wait() = 0;                          // Times never go backwards.
+};
+
+}  // namespace spillway
