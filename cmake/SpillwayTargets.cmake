@@ -8,7 +8,9 @@ if(SPILLWAY_WERROR)
   target_compile_options(spillway_flags INTERFACE -Werror)
 endif()
 if(SPILLWAY_SANITIZE)
-  target_compile_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE} -fno-omit-frame-pointer)
+  # -O1: a sanitizer build at -O0 runs several times longer and compiles hardly faster.
+  target_compile_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE} -fno-sanitize-recover=all
+                                                  -fno-omit-frame-pointer -O1)
   target_link_options(spillway_flags INTERFACE -fsanitize=${SPILLWAY_SANITIZE})
 endif()
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -18,6 +20,23 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 
+# A test's name and label say which build it is from, so that one CTest run can hold several builds.
+if(SPILLWAY_SANITIZE MATCHES "thread")
+  set(spillway_test_prefix "tsan.")
+  set(spillway_build_label "tsan")
+elseif(SPILLWAY_SANITIZE MATCHES "address")
+  set(spillway_test_prefix "asan.")
+  set(spillway_build_label "asan")
+endif()
+# g++ 12's sanitizer runtimes refuse to start where the kernel randomises addresses with 32 bits, so tests run without
+# randomisation where a process may ask for that (in many containers it may not, and need not).
+if(SPILLWAY_SANITIZE)
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE spillway_setarch_status OUTPUT_QUIET ERROR_QUIET)
+  if(spillway_setarch_status EQUAL 0)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
+  endif()
+endif()
+
 # spillway_library(NAME SOURCES a.cpp ... LIBS other ...) makes the static library spillway_NAME.
 function(spillway_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
@@ -25,13 +44,47 @@ function(spillway_library name)
   target_link_libraries(spillway_${name} PUBLIC spillway_flags ${ARG_LIBS})
 endfunction()
 
-# spillway_test(NAME SOURCES a_test.cpp ... LIBS ...) makes one GoogleTest program whose tests CTest runs one by one.
+# spillway_test(NAME SOURCES a_test.cpp ... LIBS ... [LABEL unit] [TIMEOUT 120] [SERIAL]) makes one GoogleTest program
+# whose tests CTest runs one by one; SERIAL ones have the machine to themselves. In a sanitizer build the label is its name.
 function(spillway_test name)
   if(NOT SPILLWAY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  set(label unit)
+  if(spillway_build_label)
+    set(label ${spillway_build_label})
+  elseif(ARG_LABEL)
+    set(label ${ARG_LABEL})
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE spillway_flags ${ARG_LIBS} rapidcheck GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST)
+  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       TEST_PREFIX "${spillway_test_prefix}"
+                       PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL "${ARG_SERIAL}")
+endfunction()
+
+# spillway_command_test(NAME COMMAND program argument ... [LABEL e2e] [TIMEOUT 300] [SERIAL]) registers any other program
+# as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root.
+function(spillway_command_test name)
+  if(NOT SPILLWAY_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+  set(label e2e)
+  if(spillway_build_label)
+    set(label ${spillway_build_label})
+  elseif(ARG_LABEL)
+    set(label ${ARG_LABEL})
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${spillway_test_prefix}${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${spillway_test_prefix}${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
+                       RUN_SERIAL "${ARG_SERIAL}" SKIP_RETURN_CODE 77
+                       ENVIRONMENT "SPILLWAY=${PROJECT_BINARY_DIR}/spillway;SPILLWAY_PYTHON=${SPILLWAY_PYTHON}")
 endfunction()

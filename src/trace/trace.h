@@ -23,8 +23,11 @@ struct Tensor {
   TensorKind kind = TensorKind::other;
   bool persistent = false;  // it outlives an iteration: weights, optimizer state
   // Set for a tensor that is not persistent and alive when the iteration starts: its bytes are those that this tensor
-  // (often itself) held at the end of the iteration before. Example: gradients that the next iteration's zero_grad frees.
+  // (often itself) held at the end of the iteration before. Example: gradients that the next iteration's zero_grad
+  // frees.
   std::optional<TensorId> carried_from;
+
+  friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
 // The bytes [begin, end) of a tensor that a kernel reads or writes.
@@ -33,6 +36,8 @@ struct Access {
   Bytes begin;
   Bytes end;
   bool sparse = false;  // it touches rows within these bytes that nobody knows beforehand (an embedding)
+
+  friend bool operator==(const Access&, const Access&) = default;
 };
 
 // One operator execution on the device. Its id is its place in Trace::kernels.
@@ -43,8 +48,10 @@ struct Kernel {
   Nanos gap;  // host time between the end of the kernel before and this one's start
   std::vector<Access> reads;
   std::vector<Access> writes;
-  std::vector<TensorId> frees;     // tensors that die when this kernel has ended
+  std::vector<TensorId> frees;  // tensors that die when this kernel has ended
   std::optional<double> flops;  // floating-point operations, where known
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 
 // One training iteration in execution order. A value; valid if it came out of a reader or passed validate().
@@ -56,6 +63,7 @@ struct Trace {
 
   const Tensor& operator[](TensorId id) const { return tensors[id.value]; }
   const Kernel& operator[](KernelId id) const { return kernels[id.value]; }
+  friend bool operator==(const Trace&, const Trace&) = default;
 };
 
 }  // namespace spillway

@@ -1,0 +1,85 @@
+# Shared by ./test and ./demo (bash, sourced after steps.sh): installs what is missing and builds. Run again, it only looks.
+
+torch_version=2.13.0
+tool_packages=(g++ cmake ninja-build pkg-config python3 python3-venv ca-certificates zstd)
+library_packages=(libfmt-dev liburing-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libzstd-dev libxxhash-dev
+  libgtest-dev librapidcheck-dev)
+check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+missing_packages() {  # missing_packages NAME...: those that dpkg does not know as installed, one a line
+  comm -23 <(printf '%s\n' "$@" | sort) \
+    <(dpkg-query -W -f='${Package} ${db:Status-Abbrev}\n' "$@" 2>/dev/null | sed -n 's/ ii *$//p' | sort -u)
+}
+
+apt_get() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
+}
+
+install_packages() {
+  local missing
+  command -v dpkg-query >/dev/null || die "this is no Debian: install the counterparts of $* yourself, then build with cmake --preset release"
+  mapfile -t missing < <(missing_packages "$@")
+  [ ${#missing[@]} -eq 0 ] && return
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "not root and no sudo: ask somebody who is to run: apt-get install ${missing[*]}"
+    say "  installing by sudo, which may ask for your password: ${missing[*]}"
+    sudo -n true 2>/dev/null || { sudo -v </dev/tty; } 2>/dev/null || die "sudo refused; ask an administrator to run: apt-get install ${missing[*]}"
+  fi
+  step "Reading the lists of packages" apt_get update
+  step "Installing ${#missing[@]} packages" apt_get install --no-install-recommends "${missing[@]}"
+}
+
+has_torch_2() {
+  "$1" -c 'import sys, torch; sys.exit(torch.__version__.split(".")[0] != "2")' 2>/dev/null
+}
+
+# Sets $python to SPILLWAY_PYTHON if that is given, else to .venv with the PyTorch that the project is tested with.
+# A stamp says that the venv was seen to work: importing PyTorch just to find out takes seconds.
+find_python() {
+  local venv=$root/.venv stamp=$root/.venv/spillway-torch
+  if [ -n "${SPILLWAY_PYTHON:-}" ]; then
+    python=$(command -v "$SPILLWAY_PYTHON") || die "SPILLWAY_PYTHON=$SPILLWAY_PYTHON is not a program"
+    has_torch_2 "$python" || die "SPILLWAY_PYTHON=$SPILLWAY_PYTHON cannot import PyTorch 2; install it there, or unset the variable to use .venv"
+    return
+  fi
+  python=$venv/bin/python
+  [ "$(cat "$stamp" 2>/dev/null)" = "$torch_version" ] && [ -x "$python" ] && return
+  if ! { [ -x "$python" ] && "$python" -c "import numpy, torch; assert torch.__version__.startswith('$torch_version')" 2>/dev/null; }; then
+    step "Making .venv with the system's Python" /usr/bin/python3 -m venv --clear "$venv"
+    step "Installing PyTorch $torch_version (about 5 GB)" "$python" -m pip install --no-input --disable-pip-version-check \
+      "torch==$torch_version" numpy
+    step "Importing PyTorch for the first time" "$python" -c 'import numpy, torch'
+  fi
+  printf '%s\n' "$torch_version" >"$stamp"
+}
+
+# configure PRESET FOLDER [-DX=Y ...]: only if it was never done with these options; ninja notices changed CMake files itself.
+configure() {
+  local preset=$1 folder=$root/$2 options
+  shift 2
+  options=$(printf '%s\n' "$root" "$@")
+  if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$folder/spillway-options" 2>/dev/null)" != "$options" ]; then
+    step "Configuring $preset" cmake --preset "$preset" "$@"
+    printf '%s\n' "$options" >"$folder/spillway-options"
+  fi
+}
+
+build() {  # build PRESET FOLDER TARGET [-DX=Y ...]
+  local preset=$1 folder=$2 target=$3
+  shift 3
+  configure "$preset" "$folder" "$@"
+  step "Building $preset: $target (in $folder/)" cmake --build "$root/$folder" --target "$target" --parallel "$cores"
+}
+
+# setup TARGET [PACKAGE ...]: everything for the release build, and the packages named.
+setup() {
+  local target=$1
+  shift
+  install_packages "${tool_packages[@]}" "${library_packages[@]}" "$@"
+  find_python
+  build release build "$target" -DSPILLWAY_PYTHON="$python"
+}

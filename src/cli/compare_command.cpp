@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/evaluation.h"
+#include "cli/machine_option.h"
+#include "report/json.h"
+#include "report/progress.h"
+#include "report/table.h"
+
+namespace spillway {
+namespace {
+
+struct CompareOptions {
+  std::string trace;
+  std::vector<std::string> policies;
+  MachineOption machine;
+  bool json = false;
+};
+
+std::string table_of(const std::vector<Evaluation>& evaluations, const Case& input) {
+  Table table({{"policy", Align::left}, {"iteration", Align::right}, {"of ideal", Align::right}, {"stall", Align::right},
+               {"stalled kernels", Align::right}, {"faults", Align::right}, {"out", Align::right}, {"in", Align::right},
+               {"device peak", Align::right}});
+  std::string notes;
+  for (const Evaluation& evaluation : evaluations) {
+    const SimulationResult& result = evaluation.result;
+    if (!result.feasible) {
+      table.add_row({evaluation.plan.policy, "infeasible", "", "", "", "", "", "", ""});
+      notes += fmt::format("{} needs {}.\n", evaluation.plan.policy, missing_text(result.shortfall));
+      continue;
+    }
+    const Bytes out = result.moved(Tier::device, Tier::host) + result.moved(Tier::device, Tier::ssd);
+    const Bytes in = result.moved(Tier::host, Tier::device) + result.moved(Tier::ssd, Tier::device);
+    table.add_row({evaluation.plan.policy, fmt::format("{:.3f} s", seconds(result.iteration)),
+                   fmt::format("{:.1f} %", result.percent_of_ideal()), fmt::format("{:.3f} s", seconds(result.stall())),
+                   std::to_string(result.stalled_kernels), std::to_string(result.faults), to_text(out), to_text(in),
+                   to_text(result.peak.device)});
+    if (!result.steady)
+      notes += fmt::format("{} never repeats itself: means of the last 10 of 20 iterations.\n", evaluation.plan.policy);
+  }
+  return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}{}{}", printable(input.loaded.trace.name),
+                     printable(input.machine.name), to_text(input.machine.device.memory), to_text(input.machine.host.memory),
+                     to_text(input.machine.ssd_capacity()), table.text(), notes.empty() ? "" : "\n", notes);
+}
+
+Result<int> run(const CompareOptions& options) {
+  std::vector<Policy> policies;
+  for (const std::string& name : options.policies) {
+    TRY(const Policy policy, policy_by_name(name));
+    policies.push_back(policy);
+  }
+  if (policies.empty()) policies.assign(kPolicies.begin(), kPolicies.end());
+  TRY(MachineModel machine, options.machine.load());
+  TRY(const Case input, load_case(options.trace, std::move(machine)));
+  std::vector<Evaluation> evaluations;
+  Progress progress("comparing policies", policies.size());
+  for (const Policy& policy : policies) {
+    TRY(Evaluation evaluation, evaluate(policy, input));
+    evaluations.push_back(std::move(evaluation));
+    progress.at(evaluations.size());
+  }
+  if (options.json) {
+    auto report = new_report(input);
+    report["results"] = nlohmann::ordered_json::array();
+    for (const Evaluation& evaluation : evaluations) {
+      auto element = new_report(input);
+      append_result(element, evaluation);
+      report["results"].push_back(std::move(element));
+    }
+    TRY_VOID(print(to_text(report)));
+  } else {
+    TRY_VOID(print(table_of(evaluations, input)));
+  }
+  const bool any = std::ranges::any_of(evaluations, [](const Evaluation& one) { return one.result.feasible; });
+  return any ? kSuccess : kInfeasible;
+}
+
+}  // namespace
+
+void add_compare_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("compare", "All policies, or some, side by side on one machine");
+  command->footer(
+      "Examples:\n  spillway compare model.trace --machine a100\n"
+      "  spillway compare model.trace --machine a100 --set device.memory=20GiB --policies uvm,g10\n"
+      "`out` and `in` are the bytes that leave and reach the device in a steady iteration. Status 3: the memory "
+      "suffices under no policy.");
+  auto options = std::make_shared<CompareOptions>();
+  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
+  command->add_option("--policies", options->policies, "some of them, with commas between; default: all")->delimiter(',');
+  options->machine.add_to(*command);
+  command->add_flag("--json", options->json, "one JSON object, for programs");
+  command->callback([options, &status] { status = finish(run(*options)); });
+}
+
+}  // namespace spillway

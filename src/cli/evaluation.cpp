@@ -1,0 +1,107 @@
+#include "cli/evaluation.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/text.h"
+#include "plan/validate.h"
+#include "report/json.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input) {
+  TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine));
+  const auto begin = Clock::now();
+  TRY(evaluation.result,
+      simulate(input.loaded.trace, input.lifetimes, input.machine, policy.traits, policy.plan ? &evaluation.plan : nullptr));
+  evaluation.simulating_seconds = seconds_since(begin);
+  if (evaluation.result.feasible) evaluation.plan.predicted_seconds = seconds(evaluation.result.iteration);
+  return {};
+}
+
+}  // namespace
+
+Result<Case> load_case(const std::string& trace_path, MachineModel machine) {
+  TRY(LoadedTrace loaded, load_trace(trace_path));
+  Lifetimes lifetimes = analyse_lifetimes(loaded.trace);
+  return Case{std::move(loaded), std::move(lifetimes), std::move(machine)};
+}
+
+Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
+  Evaluation evaluation;
+  const auto begin = Clock::now();
+  const bool feasible = shortfall(input.lifetimes, input.machine, policy.traits) == PerTier<Bytes>{};
+  if (feasible && policy.plan) evaluation.plan = policy.plan({input.loaded.trace, input.lifetimes, input.machine});
+  evaluation.planning_seconds = seconds_since(begin);
+  evaluation.plan.policy = policy.name;
+  evaluation.plan.trace_name = input.loaded.trace.name;
+  evaluation.plan.trace_hash = input.loaded.hash;
+  evaluation.plan.machine_name = input.machine.name;
+  evaluation.plan.machine_hash = input.machine.hash;
+  evaluation.plan.machine_overrides = input.machine.overrides;
+  TRY_VOID(run(evaluation, policy, input));
+  return evaluation;
+}
+
+Result<Evaluation> evaluate(Plan plan, const Case& input) {
+  TRY(const Policy policy, policy_by_name(plan.policy));
+  Evaluation evaluation;
+  evaluation.plan = std::move(plan);
+  TRY_VOID(run(evaluation, policy, input));
+  return evaluation;
+}
+
+std::string missing_text(const PerTier<Bytes>& shortfall) {
+  std::string text;
+  for (const Tier tier : kTiers)
+    if (shortfall[tier] > Bytes{})
+      text += fmt::format("{}{} more {}", text.empty() ? "" : ", ", to_text(shortfall[tier]),
+                          tier == Tier::ssd ? "on the SSD" : fmt::format("{} memory", to_text(tier)));
+  return text;
+}
+
+Json new_report(const Case& input) {
+  Json report = new_report(input.loaded.trace.name, input.loaded.hash);
+  report["machine"] = {{"name", input.machine.name}, {"hash", input.machine.hash}, {"overrides", input.machine.overrides}};
+  return report;
+}
+
+Json shortfall_json(const PerTier<Bytes>& shortfall) {
+  Json object;
+  for (const Tier tier : kTiers) object[std::string(to_text(tier))] = shortfall[tier].value;
+  return object;
+}
+
+void append_result(Json& object, const Evaluation& evaluation) {
+  const SimulationResult& result = evaluation.result;
+  const auto when_feasible = [&](Json value) { return result.feasible ? value : Json(nullptr); };
+  object["policy"] = evaluation.plan.policy;
+  object["feasible"] = result.feasible;
+  object["shortfall"] = shortfall_json(result.shortfall);
+  object["steady"] = result.steady;
+  object["iteration_seconds"] = when_feasible(seconds(result.iteration));
+  object["cold_iteration_seconds"] = when_feasible(seconds(result.cold_iteration));
+  object["ideal_seconds"] = when_feasible(seconds(result.ideal));
+  object["percent_of_ideal"] = when_feasible(result.percent_of_ideal());
+  object["stall_seconds"] = when_feasible(seconds(result.stall()));
+  object["stalled_kernels"] = result.stalled_kernels;
+  object["faults"] = result.faults;
+  for (const auto& [from, to] : {std::pair{Tier::device, Tier::host}, {Tier::host, Tier::device}, {Tier::device, Tier::ssd},
+                                 {Tier::ssd, Tier::device}, {Tier::host, Tier::ssd}, {Tier::ssd, Tier::host}})
+    object["moved_bytes"][fmt::format("{}_to_{}", to_text(from), to_text(to))] = result.moved(from, to).value;
+  for (const Tier tier : kTiers) object["peak_bytes"][std::string(to_text(tier))] = result.peak[tier].value;
+  object["warmup_iterations"] = result.warmup_iterations;
+  object["skipped_commands"] = result.skipped_commands;
+  object["wall_seconds"] = evaluation.planning_seconds + evaluation.simulating_seconds;
+}
+
+}  // namespace spillway

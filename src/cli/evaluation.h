@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "analysis/lifetimes.h"
+#include "base/result.h"
+#include "machines/sim/simulate.h"
+#include "plan/machine_model.h"
+#include "plan/plan.h"
+#include "policies/policies.h"
+#include "trace/format.h"
+
+namespace spillway {
+
+// What the commands plan, simulate and compare work on.
+struct Case {
+  LoadedTrace loaded;
+  Lifetimes lifetimes;
+  MachineModel machine;
+};
+
+// One policy on one case: its plan, where it has one, and what the simulated machine makes of it.
+struct Evaluation {
+  Plan plan;  // policy and origin are always filled in
+  SimulationResult result;
+  double planning_seconds = 0;
+  double simulating_seconds = 0;
+};
+
+Result<Case> load_case(const std::string& trace_path, MachineModel machine);
+
+// Plans, passes the plan through the same validator as an edited one, and simulates. An infeasible case is a result.
+Result<Evaluation> evaluate(const Policy& policy, const Case& input);
+// The same for a plan from a file; the policy that it names says how what it leaves open is handled.
+Result<Evaluation> evaluate(Plan plan, const Case& input);
+
+// "2 GiB more device memory", of a shortfall that is not zero.
+std::string missing_text(const PerTier<Bytes>& shortfall);
+
+// `machine` and `trace` as every report has them.
+nlohmann::ordered_json new_report(const Case& input);
+nlohmann::ordered_json shortfall_json(const PerTier<Bytes>& shortfall);
+// The fields of a simulation's result, from `policy` to `wall_seconds`, appended; times are null if it is infeasible.
+void append_result(nlohmann::ordered_json& object, const Evaluation& evaluation);
+
+}  // namespace spillway

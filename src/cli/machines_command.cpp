@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "plan/machine_file.h"
+#include "report/json.h"
+#include "report/table.h"
+
+namespace spillway {
+namespace {
+
+struct MachinesOptions {
+  std::string name;
+  bool json = false;
+};
+
+nlohmann::ordered_json json_of(const MachineModel& machine) {
+  nlohmann::ordered_json values;
+  values["name"] = machine.name;
+  values["hash"] = machine.hash;
+  values["description"] = machine.description;
+  for (const MachineValue& value : values_of(machine)) values[std::string(value.key)] = value.number;
+  return values;
+}
+
+// One machine, with every key that --set takes.
+Result<int> show_one(const MachinesOptions& options) {
+  TRY(const MachineModel machine, load_machine(options.name));
+  if (options.json) {
+    nlohmann::ordered_json report = new_report();
+    report["machine"] = json_of(machine);
+    TRY_VOID(print(to_text(report)));
+    return kSuccess;
+  }
+  Table table({{"key", Align::left}, {"value", Align::right}, {"meaning", Align::left}});
+  for (const MachineValue& value : values_of(machine))
+    table.add_row({std::string(value.key), value.text, std::string(value.meaning)});
+  TRY_VOID(print(fmt::format("{}: {}\n\n{}", printable(machine.name), printable(machine.description), table.text())));
+  return kSuccess;
+}
+
+Result<int> show_all(const MachinesOptions& options) {
+  Table table({{"name", Align::left}, {"device"}, {"link in"}, {"host"}, {"SSD read"}, {"write"}, {"capacity"},
+               {"description", Align::left}});
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string_view name : machine_presets()) {
+    TRY(const MachineModel machine, load_machine(std::string(name)));
+    table.add_row({machine.name, to_text(machine.device.memory), to_text(machine.link.to_device),
+                   to_text(machine.host.memory), to_text(machine.ssd_read()), to_text(machine.ssd_write()),
+                   to_text(machine.ssd_capacity()), machine.description});
+    list.push_back(json_of(machine));
+  }
+  nlohmann::ordered_json report = new_report();
+  report["machines"] = std::move(list);
+  TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  return kSuccess;
+}
+
+Result<int> show_machines(const MachinesOptions& options) {
+  return options.name.empty() ? show_all(options) : show_one(options);
+}
+
+}  // namespace
+
+void add_machines_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("machines", "The machines that plans and simulations know");
+  command->footer(
+      "Examples:\n  spillway machines\n  spillway machines a100          every key and value, as --set takes them\n"
+      "  spillway machines mine.toml     checks a file of yours\n"
+      "A file starts as a copy of one of machines/*.toml; docs/formats/machine.md explains each key.");
+  auto options = std::make_shared<MachinesOptions>();
+  command->add_option("NAME", options->name, "a preset or a FILE.toml");
+  command->add_flag("--json", options->json, "one JSON object, for programs");
+  command->callback([options, &status] { status = finish(show_machines(*options)); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/files.h"
+#include "cli/command.h"
+#include "report/table.h"
+
+namespace spillway {
+
+int report_error(const Error& error) {
+  // Messages quote foreign files: what could steer the terminal, or is not UTF-8, must not reach it.
+  constexpr std::size_t kMostShown = 2'000;
+  fmt::print(stderr, "spillway: error: {}\n", printable(error.message, kMostShown));
+  return error.code == Errc::usage ? kWrongUsage : kFailure;
+}
+
+int finish(const Result<int>& outcome) { return outcome ? *outcome : report_error(outcome.error()); }
+
+Result<> print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
+  return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
+}
+
+}  // namespace spillway

@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/script.h"
+#include "hook/session/launch.h"
+#include "hook/session/output_file.h"
+#include "hook/session/preflight.h"
+#include "hook/session/run_report.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTraceName = "model.trace";  // in the folder of --record
+
+struct RunOptions {
+  std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy = "uvm";
+  std::string json, record;
+  std::string program;
+  std::vector<std::string> command;
+};
+
+Result<std::uint64_t> size_option(std::string_view option, const std::string& text) {
+  const Result<Bytes> size = parse_bytes(text);
+  if (size) return size->value;
+  return fail(Errc::usage, fmt::format("{}: {}", option, size.error().message));
+}
+
+Result<std::string> trace_file_in(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}", folder, error.message()));
+  return check_output("--record", (fs::path(folder) / kTraceName).string());
+}
+
+Result<> configure(const RunOptions& options, SessionConfig& config) {
+  TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
+  if (!options.host_memory.empty()) {
+    TRY(config.host_budget_bytes, size_option("--host-memory", options.host_memory));
+  }
+  if (!options.ssd_capacity.empty()) {
+    TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", options.ssd_capacity));
+    if (Bytes{config.ssd_capacity_bytes} < kBlockBytes)
+      return fail(Errc::usage, fmt::format("--ssd-capacity {} is less than one block of {}; give more, or leave it out "
+                                           "to use what the file system has",
+                                           options.ssd_capacity, to_text(kBlockBytes)));
+  }
+  config.eviction_path = options.eviction_path == "move"   ? EvictionPath::move
+                         : options.eviction_path == "copy" ? EvictionPath::copy
+                                                           : EvictionPath::automatic;
+  TRY_VOID(set_text(config.policy, options.policy, "--policy"));
+  std::error_code error;
+  TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
+  return preflight(config);
+}
+
+Result<int> run(const RunOptions& options) {
+  TRY(SharedSession session, SharedSession::create());
+  TRY_VOID(configure(options, session->config));
+  std::string json;
+  if (!options.json.empty()) {
+    TRY(json, check_output("--json", options.json));
+  }
+  if (!options.record.empty()) {
+    TRY(const std::string trace, trace_file_in(options.record));
+    TRY_VOID(set_text(session->config.record_path, trace, "--record"));
+  }
+  TRY(const Supervised supervised, launch(session, options.command));
+  const RunReport report = read_report(*session, supervised);
+  if (!report.error.empty()) fmt::print(stderr, "spillway: error: {}\n", report.error);
+  if (supervised.started) fmt::print(stderr, "{}", to_table(report));
+  // The status stays the script's own, whatever becomes of the report.
+  if (!json.empty())
+    if (const auto written = write_output(json, to_json(report)); !written) report_error(written.error());
+  return supervised.exit_status;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("run", "Run a PyTorch script with less memory than it needs");
+  command->footer(
+      "Examples:\n"
+      "  spillway run --device-memory 8GiB --ssd /mnt/nvme -- python3 train.py\n"
+      "  spillway run --device-memory 1GiB --host-memory 2GiB --json report.json -- python3 train.py --epochs 3\n"
+      "The script is not changed: tensors that do not fit the device memory are moved out and come back when touched.\n"
+      "The first process that loads PyTorch owns the budget; others run unmanaged and are named in the report.\n"
+      "When the script has ended, background processes that it left are ended too.\n"
+      "Exit status: the script's own, 128+N on signal N, 127 if there is no such program; before it starts, 1 (error) "
+      "or "
+      "2 (wrong usage).");
+  auto options = std::make_shared<RunOptions>();
+  command->add_option("--device-memory", options->device_memory, "what tensors may occupy, such as 8GiB")
+      ->required()
+      ->type_name("SIZE");
+  command->add_option("--host-memory", options->host_memory, "where tensors go before the SSD (default: none)")
+      ->type_name("SIZE");
+  command->add_option("--ssd", options->ssd, "a folder on an SSD; nothing stays there (default: /var/tmp)")
+      ->type_name("DIR");
+  command->add_option("--ssd-capacity", options->ssd_capacity, "use at most this (default: what is free there)")
+      ->type_name("SIZE");
+  command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
+      ->check(CLI::IsMember({"automatic", "move", "copy"}))
+      ->type_name("PATH");
+  command->add_option("--policy", options->policy, "uvm: on demand, least recently migrated leaves first")
+      ->check(CLI::IsMember({"uvm"}))
+      ->type_name("NAME");
+  command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
+  command->add_option("--record", options->record, "write the steady iteration into DIR/model.trace")->type_name("DIR");
+  add_script(*command, options->program);
+  command->callback([options, command, &status] {
+    options->command = script_of(*command, options->program);
+    status = finish(run(*options));
+  });
+}
+
+}  // namespace spillway

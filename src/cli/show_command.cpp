@@ -1,0 +1,37 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cli/command.h"
+#include "report/show.h"
+#include "trace/format.h"
+
+namespace spillway {
+namespace {
+
+struct ShowOptions {
+  std::string trace;
+  bool json = false;
+};
+
+Result<int> show(const ShowOptions& options) {
+  TRY(const LoadedTrace loaded, load_trace(options.trace));
+  TRY_VOID(print(options.json ? show_json(loaded) : show_table(loaded)));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_show_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("show", "What one training iteration looks like");
+  command->footer(
+      "Examples:\n  spillway show model.trace\n  spillway show model.trace.zst --json\n"
+      "Peak live is what the iteration needs with all memory; the largest working set is the least that any machine "
+      "needs;\n"
+      "inactive periods are the times in which a tensor can be somewhere else.");
+  auto options = std::make_shared<ShowOptions>();
+  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
+  command->add_flag("--json", options->json, "one JSON object, for programs");
+  command->callback([options, &status] { status = finish(show(*options)); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/evaluation.h"
+#include "cli/machine_option.h"
+#include "plan/plan_file.h"
+#include "report/json.h"
+#include "report/table.h"
+
+namespace spillway {
+namespace {
+
+struct SimulateOptions {
+  std::string trace, policy, plan;
+  MachineOption machine;
+  bool json = false;
+};
+
+std::string table_of(const Evaluation& evaluation, const Case& input) {
+  const SimulationResult& result = evaluation.result;
+  const std::string title = fmt::format("{} for {} on {}", evaluation.plan.policy, printable(input.loaded.trace.name),
+                                        printable(input.machine.name));
+  if (!result.feasible) return fmt::format("{}: infeasible, it needs {}\n", title, missing_text(result.shortfall));
+  Table table({{"steady iteration", Align::left}, {"", Align::right}});
+  const auto add = [&](std::string what, std::string value) { table.add_row({std::move(what), std::move(value)}); };
+  add("time", fmt::format("{:.3f} s", seconds(result.iteration)));
+  add("of ideal", fmt::format("{:.1f} % of {:.3f} s", result.percent_of_ideal(), seconds(result.ideal)));
+  add("stall", fmt::format("{:.3f} s in {} kernels", seconds(result.stall()), result.stalled_kernels));
+  add("page faults", fmt::format("{} blocks", result.faults));
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to && result.moved(from, to) > Bytes{})
+        add(fmt::format("{} to {}", to_text(from), to_text(to)), to_text(result.moved(from, to)));
+  for (const Tier tier : kTiers) add(fmt::format("{} peak", to_text(tier)), to_text(result.peak[tier]));
+  add("first iteration", fmt::format("{:.3f} s", seconds(result.cold_iteration)));
+  if (result.skipped_commands > 0)
+    add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands,
+                                               result.warmup_iterations + (result.steady ? 1 : 10)));
+  const std::string_view note =
+      result.steady ? "" : "\nIts iterations never become equal: the figures are means of the last 10 of 20.\n";
+  return fmt::format("{}, simulated in {:.3f} s\n\n{}{}", title, evaluation.simulating_seconds, table.text(), note);
+}
+
+Result<int> run(const SimulateOptions& options) {
+  TRY(MachineModel machine, options.machine.load());
+  std::optional<Plan> plan;
+  std::optional<Policy> policy;
+  if (options.plan.empty()) {
+    TRY(policy, policy_by_name(options.policy));
+  } else {
+    TRY(plan, load_plan(options.plan));
+  }
+  TRY(const Case input, load_case(options.trace, std::move(machine)));
+  TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), input) : evaluate(*policy, input));
+  if (options.json) {
+    auto report = new_report(input);
+    append_result(report, evaluation);
+    TRY_VOID(print(to_text(report)));
+  } else {
+    TRY_VOID(print(table_of(evaluation, input)));
+  }
+  return evaluation.result.feasible ? kSuccess : kInfeasible;
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("simulate", "How long an iteration takes on a machine under one policy");
+  command->footer(
+      "Examples:\n  spillway simulate model.trace --policy uvm --machine a100\n"
+      "  spillway simulate model.trace --plan model.plan --machine a100 --set ssd.count=2\n"
+      "Runs iterations until two are equal (20 at most). Status 3: the memory cannot suffice; the missing bytes are "
+      "said.");
+  auto options = std::make_shared<SimulateOptions>();
+  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
+  std::string names;
+  for (const Policy& policy : kPolicies) names.append(names.empty() ? "" : ", ").append(policy.name);
+  CLI::Option_group* what = command->add_option_group("what decides");
+  what->add_option("--policy", options->policy, names);
+  what->add_option("--plan", options->plan, "a plan that `spillway plan -o` has written, edited or not");
+  what->require_option(1);
+  options->machine.add_to(*command);
+  command->add_flag("--json", options->json, "one JSON object, for programs");
+  command->callback([options, &status] { status = finish(run(*options)); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,194 @@
+#include "executor/executor.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace spillway {
+namespace {
+
+// The blocks of all accesses, each once: disjoint ranges in ascending order. Sparse accesses touch few of their blocks,
+// so where kernels can fault they are left to faults.
+std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool with_sparse) {
+  std::vector<BlockRange> ranges;
+  for (const BlockAccess& access : accesses)
+    if (access.blocks.count > 0 && (with_sparse || !access.sparse)) ranges.push_back(access.blocks);
+  std::ranges::sort(ranges, {}, &BlockRange::first);
+  std::vector<BlockRange> merged;
+  for (const BlockRange& range : ranges) {
+    if (merged.empty() || merged.back().end() < range.first) merged.push_back(range);
+    else merged.back().count = std::max(merged.back().end(), range.end()).value - merged.back().first.value;
+  }
+  return merged;
+}
+
+std::uint32_t overlap(BlockRange a, BlockRange b) {
+  const BlockId begin = std::max(a.first, b.first), end = std::min(a.end(), b.end());
+  return begin < end ? end.value - begin.value : 0;
+}
+
+// For each kernel the index of its first command; the commands are ordered by kernel.
+template <class Commands, class KernelOf>
+std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32_t kernels, KernelOf kernel_of) {
+  std::vector<std::uint32_t> from(kernels + 1, 0);
+  for (const auto& command : commands) {
+    CHECK(kernel_of(command).value < kernels);
+    ++from[kernel_of(command).value + 1];
+  }
+  for (std::uint32_t kernel = 0; kernel < kernels; ++kernel) from[kernel + 1] += from[kernel];
+  return from;
+}
+
+}  // namespace
+
+Executor::Executor(PageTable table, ExecutorOptions options, const Plan* plan, std::uint32_t kernel_count)
+    : options_(options), migration_(std::move(table), options.migration, options.window_blocks), plan_(plan) {
+  if (!plan_) return;
+  CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
+  CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
+  evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
+  prefetches_from_ = index_by_kernel(plan_->prefetches, kernel_count, [](const Prefetch& move) { return move.at; });
+}
+
+void Executor::on(const Event& event, std::vector<Command>& out) {
+  if (failure()) return;
+  std::visit([&](const auto& what) { handle(what, out); }, event);
+  settle(out);
+}
+
+void Executor::handle(const Allocated& event, std::vector<Command>&) {
+  if (event.tensor.value >= lodgings_.size()) lodgings_.resize(event.tensor.value + 1);
+  Lodging& lodging = lodgings_[event.tensor.value];
+  CHECK(!lodging.alive);
+  lodging = {event.blocks, true};
+  migration_.retain(event.blocks);
+}
+
+void Executor::handle(const Freed& event, std::vector<Command>& out) {
+  CHECK(event.tensor.value < lodgings_.size());
+  Lodging& lodging = lodgings_[event.tensor.value];
+  CHECK(lodging.alive && lodging.blocks == event.blocks);
+  lodging.alive = false;
+  migration_.release(event.blocks, out);
+}
+
+void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
+  Stream& ready = stream(event.stream);
+  CHECK(ready.state == StreamState::idle);
+  ready.kernel = event.kernel;
+  ready.working_set = union_of(event.accesses, !options_.kernels_fault);
+  ready.state = StreamState::waiting;
+  ready.missing = 0;
+  for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
+  // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
+  if (migration_.protection().grant(event.stream, ready.working_set))
+    for (const BlockRange& range : ready.working_set) ready.missing += wait_for(event.stream, range, out);
+  if (ready.missing == 0) launch(event.stream, out);
+}
+
+// Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
+std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out) {
+  std::uint64_t missing = 0;
+  // A planned prefetch that still waits in its queue is waited for, too, and from now on as urgently as a kernel's need.
+  const std::vector<BlockRange> issued = migration_.issued_prefetches(blocks);
+  const auto is_issued = [&](BlockId block) {
+    return std::ranges::any_of(issued, [&](const BlockRange& range) { return range.contains(block); });
+  };
+  BlockRange wanted{blocks.first, 0};
+  const auto ask = [&] {
+    if (wanted.count > 0) migration_.want(wanted, Urgency::need, id, out);
+    wanted.count = 0;
+  };
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
+    const BlockState state = table().state(block);
+    const bool needed = !options_.kernels_fault || state == BlockState::leaving ||
+                        (state == BlockState::stored && is_issued(block));
+    missing += state == BlockState::arriving;
+    if (state == BlockState::resident || state == BlockState::arriving || !needed) {
+      ask();
+      continue;
+    }
+    if (wanted.count == 0) wanted.first = block;
+    ++wanted.count;
+    ++missing;
+  }
+  ask();
+  return missing;
+}
+
+void Executor::launch(StreamId id, std::vector<Command>& out) {
+  Stream& ready = stream(id);
+  ready.state = StreamState::running;
+  out.push_back(Launch{id});
+  planned_at(ready.kernel);
+}
+
+void Executor::handle(const KernelDone& event, std::vector<Command>&) {
+  Stream& done = stream(event.stream);
+  CHECK(done.state == StreamState::running);
+  done.state = StreamState::idle;
+  migration_.protection().revoke(event.stream);
+  planned_after(done.kernel);
+}
+
+void Executor::handle(const Faulted& event, std::vector<Command>& out) {
+  migration_.want(event.blocks, Urgency::fault, event.stream, out);
+}
+
+void Executor::handle(const MoveDone& event, std::vector<Command>& out) { migration_.done(event.move, arrived_, out); }
+
+void Executor::handle(const MoveFailed& event, std::vector<Command>& out) {
+  migration_.failed(event.move, event.cancelled, arrived_, out);
+}
+
+void Executor::settle(std::vector<Command>& out) {
+  for (;;) {
+    migration_.pump(arrived_, out);
+    if (arrived_.empty()) return;
+    for (const Arrival& arrival : arrived_) {
+      if (arrival.urgency == Urgency::fault)
+        for (BlockId block = arrival.blocks.first; block < arrival.blocks.end(); ++block.value)
+          migration_.protection().faulted_in(arrival.stream, block);
+      for (std::uint32_t index = 0; index < streams_.size(); ++index) {
+        Stream& waiting = streams_[index];
+        if (waiting.state != StreamState::waiting) continue;
+        std::uint64_t here = 0;
+        for (const BlockRange& range : waiting.working_set) here += overlap(range, arrival.blocks);
+        waiting.missing -= std::min(waiting.missing, here);
+        if (here > 0 && waiting.missing == 0) launch({index}, out);
+      }
+    }
+    arrived_.clear();
+  }
+}
+
+void Executor::planned_after(KernelId kernel) {
+  if (!plan_) return;
+  for (std::uint32_t at = evictions_from_[kernel.value]; at < evictions_from_[kernel.value + 1]; ++at) {
+    const Eviction& eviction = plan_->evictions[at];
+    const Lodging* home = lodging(eviction.tensor);
+    skipped_commands_ += !home || !migration_.plan_eviction(home->blocks, eviction.to);
+  }
+}
+
+void Executor::planned_at(KernelId kernel) {
+  if (!plan_) return;
+  for (std::uint32_t at = prefetches_from_[kernel.value]; at < prefetches_from_[kernel.value + 1]; ++at) {
+    const Lodging* home = lodging(plan_->prefetches[at].tensor);
+    skipped_commands_ += !home || !migration_.plan_prefetch(home->blocks);
+  }
+}
+
+const Executor::Lodging* Executor::lodging(TensorId tensor) const {
+  if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return nullptr;
+  return &lodgings_[tensor.value];
+}
+
+Executor::Stream& Executor::stream(StreamId id) {
+  if (id.value >= streams_.size()) streams_.resize(id.value + 1);
+  return streams_[id.value];
+}
+
+}  // namespace spillway

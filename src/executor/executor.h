@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "executor/machine.h"
+#include "executor/migration.h"
+#include "memory/page_table.h"
+#include "plan/plan.h"
+
+namespace spillway {
+
+struct ExecutorOptions {
+  // true: a kernel starts at once and what is absent comes by page faults. false: it starts when its whole working set
+  // is on the device.
+  bool kernels_fault = true;
+  std::uint32_t window_blocks = 16;  // blocks faulted in last that each stream keeps
+  MigrationOptions migration;
+};
+
+// Decides what moves when. The same object serves the simulator and real machines: it knows no clock, thread, system
+// call or randomness; time arrives inside events. Used by one thread.
+class Executor {
+ public:
+  // The table says which blocks there are, what the tiers hold, and what is where at the start. The plan, if any, must be
+  // valid and outlive the executor; its kernels are those that KernelReady names.
+  Executor(PageTable table, ExecutorOptions options, const Plan* plan = nullptr, std::uint32_t kernel_count = 0);
+
+  // Takes what the machine tells and appends what it shall do. After failure() is set nothing more is asked for.
+  void on(const Event& event, std::vector<Command>& out);
+
+  const PageTable& table() const { return migration_.table(); }
+  const PerLink<Bytes>& moved() const { return migration_.moved(); }
+  const std::optional<Failure>& failure() const { return migration_.failure(); }
+  std::uint64_t skipped_commands() const { return skipped_commands_; }  // the plan's, whose tensor was not where it said
+
+ private:
+  enum class StreamState : std::uint8_t { idle, waiting, running };
+  struct Stream {
+    StreamState state = StreamState::idle;
+    KernelId kernel;
+    std::vector<BlockRange> working_set;  // disjoint, ascending
+    std::uint64_t missing = 0;            // blocks that the kernel waits for
+  };
+  struct Lodging {  // where a tensor lives
+    BlockRange blocks;
+    bool alive = false;
+  };
+
+  void handle(const Allocated& event, std::vector<Command>& out);
+  void handle(const Freed& event, std::vector<Command>& out);
+  void handle(const KernelReady& event, std::vector<Command>& out);
+  void handle(const KernelDone& event, std::vector<Command>& out);
+  void handle(const Faulted& event, std::vector<Command>& out);
+  void handle(const MoveDone& event, std::vector<Command>& out);
+  void handle(const MoveFailed& event, std::vector<Command>& out);
+
+  Stream& stream(StreamId id);
+  std::uint64_t wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out);
+  void settle(std::vector<Command>& out);  // tells streams what has arrived
+  void launch(StreamId id, std::vector<Command>& out);
+  void planned_after(KernelId kernel);
+  void planned_at(KernelId kernel);
+  const Lodging* lodging(TensorId tensor) const;
+
+  ExecutorOptions options_;
+  Migration migration_;
+  const Plan* plan_;
+  // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
+  std::vector<std::uint32_t> evictions_from_, prefetches_from_;
+  std::vector<Stream> streams_;
+  std::vector<Lodging> lodgings_;  // by tensor
+  std::vector<Arrival> arrived_;
+  std::uint64_t skipped_commands_ = 0;
+};
+
+}  // namespace spillway

@@ -1,0 +1,349 @@
+#include "executor/migration.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace spillway {
+namespace {
+
+// Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
+constexpr std::uint64_t kPiecesAhead = 4;
+// A tier that has failed this often without a success in between takes no more; what it holds is still asked for.
+constexpr std::uint32_t kPatience = 4;
+
+template <class F>
+void for_each_block(BlockRange blocks, F&& call) {
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) call(block);
+}
+
+void drop_front(BlockRange& range, std::uint32_t count) {
+  range.first.value += count;
+  range.count -= count;
+}
+
+bool overlap(BlockRange a, BlockRange b) { return a.first < b.end() && b.first < a.end(); }
+
+// Joins the command to the one before it where both do the same to neighbouring blocks.
+void discard(BlockId block, Tier tier, std::vector<Command>& out) {
+  if (!out.empty())
+    if (auto* last = std::get_if<Discard>(&out.back()); last && last->tier == tier && last->blocks.end() == block) {
+      ++last->blocks.count;
+      return;
+    }
+  out.push_back(Discard{{block, 1}, tier});
+}
+
+}  // namespace
+
+Migration::Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks)
+    : table_(std::move(table)), options_(options), protection_(table_, window_blocks) {
+  CHECK(options_.piece_blocks > 0 && options_.planned_in_flight > 0);
+  // A piece starts when there is room for all of it, so it must stay small beside the device.
+  const std::uint64_t quarter = table_.capacity(Tier::device).value / kBlockBytes.value / 4;
+  options_.piece_blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quarter, 1, options_.piece_blocks));
+}
+
+void Migration::retain(BlockRange blocks) {
+  for_each_block(blocks, [&](BlockId block) { table_.retain(block); });
+}
+
+void Migration::release(BlockRange blocks, std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) {
+    table_.release(block);
+    if (!table_.live(block)) bury(block, out);
+  });
+}
+
+void Migration::bury(BlockId block, std::vector<Command>& out) {
+  switch (table_.state(block)) {
+    case BlockState::empty:
+    case BlockState::arriving: return;  // Dropped on arrival.
+    case BlockState::leaving: return recall(block, out);
+    case BlockState::resident:
+      if (options_.keep_dead_blocks) return;
+      discard(block, Tier::device, out);
+      return table_.drop(block);
+    case BlockState::stored:
+      discard(block, table_.lower(block), out);
+      return table_.drop(block);
+  }
+}
+
+void Migration::recall(BlockId block, std::vector<Command>& out) {
+  for (Flight& flight : flights_) {
+    if (!flight.move.blocks.contains(block)) continue;
+    if (!flight.recalled) out.push_back(Cancel{flight.move.id});
+    flight.recalled = true;
+    return;
+  }
+  CHECK(!"a leaving block is in flight");
+}
+
+void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) {
+    if (table_.state(block) == BlockState::leaving) recall(block, out);
+  });
+  const auto place = std::ranges::upper_bound(urgent_, urgency, {}, &Wish::urgency);
+  urgent_.insert(place, Wish{blocks, urgency, stream});
+}
+
+bool Migration::eviction_possible(BlockId block) const {
+  return table_.state(block) == BlockState::resident && table_.live(block) && !table_.shared(block) &&
+         !table_.pinned(block);
+}
+
+bool Migration::plan_eviction(BlockRange blocks, Tier to) {
+  bool any = false;
+  for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
+  if (any) evictions_[to].push_back(Wish{blocks, Urgency::plan, {}});
+  return any;
+}
+
+bool Migration::plan_prefetch(BlockRange blocks) {
+  drop_planned_evictions(blocks);
+  bool any = false;
+  while (blocks.count > 0) {  // Victims may have scattered the tensor over both tiers: one wish for each run.
+    const BlockState state = table_.state(blocks.first);
+    const bool below = state == BlockState::stored || state == BlockState::leaving;
+    const Tier tier = table_.lower(blocks.first);
+    std::uint32_t count = 1;
+    const auto same = [&](BlockId block) {
+      const BlockState other = table_.state(block);
+      const bool other_below = other == BlockState::stored || other == BlockState::leaving;
+      return other_below == below && (!below || table_.lower(block) == tier);
+    };
+    while (count < blocks.count && same({blocks.first.value + count})) ++count;
+    if (below) prefetches_[tier].push_back(Wish{{blocks.first, count}, Urgency::plan, {}});
+    any |= below;
+    drop_front(blocks, count);
+  }
+  return any;
+}
+
+void Migration::drop_planned_evictions(BlockRange blocks) {
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    std::erase_if(evictions_[tier], [&](const Wish& wish) { return overlap(wish.rest, blocks); });
+}
+
+std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
+  std::vector<BlockRange> issued;
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    for (const Wish& wish : prefetches_[tier])
+      if (overlap(wish.rest, blocks)) issued.push_back(wish.rest);
+  return issued;
+}
+
+void Migration::pump(std::vector<Arrival>& arrived, std::vector<Command>& out) {
+  do {
+    serve_urgent(arrived, out);
+    const std::size_t before = out.size();
+    if (!urgent_.empty()) make_room(out);
+    if (out.size() == before) break;  // Dropping dead blocks may have made room at once.
+  } while (!urgent_.empty());
+  for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
+  if (urgent_.empty())
+    for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
+}
+
+void Migration::serve_urgent(std::vector<Arrival>& arrived, std::vector<Command>& out) {
+  std::size_t kept = 0;
+  bool room_left = true;  // Whoever came first gets the room first: a small wish must not starve a large one.
+  for (std::size_t at = 0; at < urgent_.size(); ++at) {
+    const Served served = room_left ? serve(urgent_[at], arrived, out) : Served::waits_for_room;
+    room_left &= served != Served::waits_for_room;
+    if (served != Served::wholly) urgent_[kept++] = urgent_[at];
+  }
+  urgent_.resize(kept);
+}
+
+Migration::Served Migration::serve(Wish& wish, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+  while (wish.rest.count > 0) {
+    const BlockState state = table_.state(wish.rest.first);
+    if (state == BlockState::resident || state == BlockState::arriving) {
+      drop_front(wish.rest, 1);
+      continue;
+    }
+    if (state == BlockState::leaving) return Served::waits_for_move;  // Called back; its end brings us here again.
+    const BlockRange piece = first_piece(wish.rest);
+    if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
+    if (state == BlockState::empty) {
+      for_each_block(piece, [&](BlockId block) { table_.populate(block); });
+      out.push_back(Populate{piece});
+      arrived.push_back({piece, wish.urgency, wish.stream});
+    } else {
+      start_move(piece, table_.lower(piece.first), Tier::device, wish, wish.begun, out);
+      wish.begun = true;
+    }
+    drop_front(wish.rest, piece.count);
+  }
+  return Served::wholly;
+}
+
+BlockRange Migration::first_piece(BlockRange rest) const {
+  const BlockState state = table_.state(rest.first);
+  const Tier lower = table_.lower(rest.first);
+  std::uint32_t count = 1;
+  while (count < rest.count && count < options_.piece_blocks) {
+    const BlockId block{rest.first.value + count};
+    if (table_.state(block) != state || (state != BlockState::empty && table_.lower(block) != lower)) break;
+    ++count;
+  }
+  return {rest.first, count};
+}
+
+Bytes Migration::bytes_of(BlockRange blocks) const {
+  Bytes sum;
+  for_each_block(blocks, [&](BlockId block) { sum += table_.bytes(block); });
+  return sum;
+}
+
+void Migration::make_room(std::vector<Command>& out) {
+  const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
+  std::uint64_t looked = 0;
+  Bytes needed;
+  for (const Wish& wish : urgent_) {
+    for (BlockId block = wish.rest.first; block < wish.rest.end() && looked < ahead; ++block.value) {
+      const BlockState state = table_.state(block);
+      if (state != BlockState::stored && state != BlockState::empty) continue;
+      needed += table_.bytes(block);
+      ++looked;
+      while (table_.room(Tier::device) + table_.leaving() < needed)
+        if (!evict_one(wish.urgency, wish.stream, out)) return;
+    }
+  }
+}
+
+bool Migration::evict_one(Urgency urgency, StreamId stream, std::vector<Command>& out) {
+  auto victim = table_.victim();
+  while (!victim && protection_.relax(stream)) victim = table_.victim();
+  if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
+    if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.capacity(Tier::device)};
+    return false;
+  }
+  if (!table_.live(*victim)) {
+    discard(*victim, Tier::device, out);
+    table_.drop(*victim);
+    return true;
+  }
+  const auto to = victim_tier(table_.bytes(*victim));
+  if (!to) {
+    if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
+    return false;
+  }
+  start_move({*victim, 1}, Tier::device, *to, Wish{{}, urgency, stream}, false, out);
+  return true;
+}
+
+std::optional<Tier> Migration::victim_tier(Bytes bytes) const {
+  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_in_a_row_[tier] < kPatience; };
+  if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
+  if (takes(Tier::ssd)) return Tier::ssd;
+  return std::nullopt;
+}
+
+void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
+  std::deque<Wish>& queue = evictions_[to];
+  while (!queue.empty() && planned_in_flight_(Tier::device, to) < options_.planned_in_flight) {
+    Wish& wish = queue.front();
+    while (wish.rest.count > 0 && !eviction_possible(wish.rest.first)) drop_front(wish.rest, 1);
+    if (wish.rest.count == 0) {
+      queue.pop_front();
+      continue;
+    }
+    BlockRange piece = first_piece(wish.rest);
+    std::uint32_t count = 1;
+    while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
+    piece.count = count;
+    if (table_.room(to) < bytes_of(piece)) return;
+    start_move(piece, Tier::device, to, wish, wish.begun, out);
+    wish.begun = true;
+    drop_front(wish.rest, piece.count);
+  }
+}
+
+void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
+  std::deque<Wish>& queue = prefetches_[from];
+  while (!queue.empty() && planned_in_flight_(from, Tier::device) < options_.planned_in_flight) {
+    Wish& wish = queue.front();
+    const auto state = [&] { return table_.state(wish.rest.first); };
+    while (wish.rest.count > 0 && state() != BlockState::stored && state() != BlockState::leaving)
+      drop_front(wish.rest, 1);
+    if (wish.rest.count == 0) {
+      queue.pop_front();
+      continue;
+    }
+    if (state() == BlockState::leaving) return;
+    const BlockRange piece = first_piece(wish.rest);
+    if (table_.room(Tier::device) < bytes_of(piece)) return;
+    start_move(piece, table_.lower(piece.first), Tier::device, wish, wish.begun, out);
+    wish.begun = true;
+    drop_front(wish.rest, piece.count);
+  }
+}
+
+void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Wish& wish, bool continues,
+                           std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
+  // Victims are chosen one at a time; neighbours that came one after the other leave together.
+  if (!out.empty() && blocks.count == 1 && to != Tier::device)
+    if (auto* last = std::get_if<Move>(&out.back());
+        last && last->blocks.end() == blocks.first && last->to == to && last->from == from &&
+        last->urgency == wish.urgency && last->blocks.count < options_.piece_blocks) {
+      ++last->blocks.count;
+      CHECK(flights_.back().move.id == last->id);
+      flights_.back().move = *last;
+      return;
+    }
+  const Move move{.id = {next_move_++},
+                  .blocks = blocks,
+                  .from = from,
+                  .to = to,
+                  .urgency = wish.urgency,
+                  .first_piece = !continues};
+  if (wish.urgency == Urgency::plan) ++planned_in_flight_(from, to);
+  flights_.push_back({move, wish.stream});
+  out.push_back(move);
+}
+
+Migration::Flight Migration::land(MoveId move) {
+  const auto found = std::ranges::find(flights_, move, [](const Flight& flight) { return flight.move.id; });
+  CHECK(found != flights_.end());
+  const Flight flight = *found;
+  flights_.erase(found);
+  if (flight.move.urgency == Urgency::plan) --planned_in_flight_(flight.move.from, flight.move.to);
+  return flight;
+}
+
+void Migration::done(MoveId id, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+  const Flight flight = land(id);
+  const Move& move = flight.move;
+  moved_(move.from, move.to) += bytes_of(move.blocks);
+  failed_in_a_row_[move.to == Tier::device ? move.from : move.to] = 0;
+  for_each_block(move.blocks, [&](BlockId block) {
+    move.to == Tier::device ? table_.fetched(block) : table_.evicted(block);
+    if (!table_.live(block)) bury(block, out);
+  });
+  if (move.to == Tier::device) arrived.push_back({move.blocks, move.urgency, flight.stream});
+}
+
+void Migration::failed(MoveId id, bool cancelled, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+  const Flight flight = land(id);
+  const Move& move = flight.move;
+  const bool up = move.to == Tier::device;
+  std::uint32_t& failures = failed_in_a_row_[up ? move.from : move.to];
+  if (!cancelled) ++failures;
+  for_each_block(move.blocks, [&](BlockId block) {
+    up ? table_.fetch_failed(block) : table_.kept(block);
+    if (!table_.live(block)) bury(block, out);
+  });
+  if (!up) {
+    arrived.push_back({move.blocks, move.urgency, flight.stream});
+  } else if (move.urgency != Urgency::plan) {
+    if (failures >= kPatience) failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
+    else want(move.blocks, move.urgency, flight.stream, out);
+  }
+}
+
+}  // namespace spillway

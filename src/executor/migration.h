@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "executor/machine.h"
+#include "executor/protection.h"
+#include "memory/page_table.h"
+
+namespace spillway {
+
+struct MigrationOptions {
+  bool victims_to_host = true;        // false: victims go to the SSD only
+  bool keep_dead_blocks = false;      // true: frames of dead blocks stay, to be reused or dropped when room is needed
+  std::uint32_t piece_blocks = 16;    // the most that one Move carries
+  std::uint32_t planned_in_flight = 1;  // planned moves in flight on each link
+};
+
+// What to wait for: which blocks became resident, and for whom.
+struct Arrival {
+  BlockRange blocks;
+  Urgency urgency;
+  StreamId stream;  // who asked; meaningful for faults and needs
+};
+
+// Why nothing can go on: without a remedy of ours, so the run ends with it.
+struct Failure {
+  enum class Kind : std::uint8_t {
+    no_room,     // what must leave the device fits no lower tier
+    unreadable,  // a lower tier does not give a block's bytes back
+  };
+  Kind kind;
+  Bytes bytes;
+};
+
+// Turns wishes (a fault, a kernel's need, a planned move) into Moves, one queue for each link and urgency: faults first,
+// then what a kernel waits for, then what the plan wants (G10 section 4.5: queues and arbiter). A wish is looked at again
+// each time a piece of it can start, so it may be stale: what has already happened to a block is skipped.
+//
+// Room on the device is made for faults and needs only; a planned prefetch waits in its queue until there is room.
+class Migration {
+ public:
+  Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks);
+  Migration(const Migration&) = delete;
+  Migration& operator=(const Migration&) = delete;
+
+  const PageTable& table() const { return table_; }
+  Protection& protection() { return protection_; }
+
+  void retain(BlockRange blocks);
+  // What nobody uses any more loses its bytes at once, or as soon as its move is over.
+  void release(BlockRange blocks, std::vector<Command>& out);
+
+  // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
+  void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
+
+  // Planned moves of a tensor; false if there is nothing to move (the command is skipped).
+  bool plan_eviction(BlockRange blocks, Tier to);
+  bool plan_prefetch(BlockRange blocks);
+  // A kernel starts to use these blocks: evictions of them that still wait are pointless.
+  void drop_planned_evictions(BlockRange blocks);
+  // The parts of `blocks` for which a planned prefetch has been issued and still waits in its queue.
+  std::vector<BlockRange> issued_prefetches(BlockRange blocks) const;
+
+  // Issues all that can start now. Arrivals that need no move (first touches) are appended to `arrived`.
+  void pump(std::vector<Arrival>& arrived, std::vector<Command>& out);
+
+  // Answers from the machine. Blocks that are now resident, or resident again, are appended to `arrived`.
+  void done(MoveId move, std::vector<Arrival>& arrived, std::vector<Command>& out);
+  void failed(MoveId move, bool cancelled, std::vector<Arrival>& arrived, std::vector<Command>& out);
+
+  const PerLink<Bytes>& moved() const { return moved_; }
+  const std::optional<Failure>& failure() const { return failure_; }  // set for good
+  bool idle() const { return flights_.empty() && urgent_.empty(); }
+
+ private:
+  struct Wish {
+    BlockRange rest;
+    Urgency urgency;
+    StreamId stream;
+    bool begun = false;
+  };
+  struct Flight {
+    Move move;
+    StreamId stream;
+    bool recalled = false;  // a Cancel is on its way
+  };
+
+  // The longest run at the start of `rest`, at most a piece, in the state of its first block.
+  BlockRange first_piece(BlockRange rest) const;
+  Bytes bytes_of(BlockRange blocks) const;
+  bool eviction_possible(BlockId block) const;
+  void recall(BlockId block, std::vector<Command>& out);
+  void bury(BlockId block, std::vector<Command>& out);
+  void serve_urgent(std::vector<Arrival>& arrived, std::vector<Command>& out);
+  enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
+  Served serve(Wish& wish, std::vector<Arrival>& arrived, std::vector<Command>& out);
+  void make_room(std::vector<Command>& out);
+  // True if a victim left or was dropped.
+  bool evict_one(Urgency urgency, StreamId stream, std::vector<Command>& out);
+  std::optional<Tier> victim_tier(Bytes bytes) const;
+  void serve_planned_evictions(Tier to, std::vector<Command>& out);
+  void serve_planned_prefetches(Tier from, std::vector<Command>& out);
+  void start_move(BlockRange blocks, Tier from, Tier to, const Wish& wish, bool continues, std::vector<Command>& out);
+  Flight land(MoveId move);
+
+  PageTable table_;
+  MigrationOptions options_;
+  Protection protection_;
+  std::deque<Wish> urgent_;                 // faults and needs, faults first
+  PerTier<std::deque<Wish>> evictions_;     // by destination
+  PerTier<std::deque<Wish>> prefetches_;    // by source
+  PerLink<std::uint32_t> planned_in_flight_;
+  std::vector<Flight> flights_;
+  PerLink<Bytes> moved_;
+  PerTier<std::uint32_t> failed_in_a_row_;
+  std::optional<Failure> failure_;
+  std::uint32_t next_move_ = 0;
+};
+
+}  // namespace spillway

@@ -1,0 +1,80 @@
+#include "executor/protection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace spillway {
+
+bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
+  Bytes bytes;
+  for (const BlockRange& range : blocks)
+    for (BlockId block = range.first; block < range.end(); ++block.value) bytes += table_.bytes(block);
+  if (granted_ + bytes > table_.capacity(Tier::device)) return false;
+  for (const BlockRange& range : blocks)
+    for (BlockId block = range.first; block < range.end(); ++block.value) table_.pin(block);
+  granted_ += bytes;
+  grants_.push_back({stream, std::move(blocks), bytes});
+  return true;
+}
+
+void Protection::revoke(StreamId stream) {
+  const auto found = std::ranges::find(grants_, stream, &Grant::stream);
+  if (found == grants_.end()) return;
+  unpin(*found);
+  grants_.erase(found);
+}
+
+void Protection::unpin(const Grant& grant) {
+  for (const BlockRange& range : grant.blocks)
+    for (BlockId block = range.first; block < range.end(); ++block.value) table_.unpin(block);
+  granted_ -= grant.bytes;
+}
+
+void Protection::faulted_in(StreamId stream, BlockId block) {
+  auto window = std::ranges::find(windows_, stream, &Window::stream);
+  if (window == windows_.end()) {
+    windows_.push_back({stream, {}});
+  } else if (window != windows_.end() - 1) {
+    Window recent = std::move(*window);
+    windows_.erase(window);
+    windows_.push_back(std::move(recent));
+  }
+  Window& mine = windows_.back();
+  table_.pin(block);
+  mine.blocks.push_back(block);
+  if (mine.blocks.size() > window_blocks_) unpin_oldest(mine);
+}
+
+void Protection::unpin_oldest(Window& window) {
+  table_.unpin(window.blocks.front());
+  window.blocks.pop_front();
+}
+
+bool Protection::relax(StreamId stream) {
+  // Somebody else's window first: with a budget of a whole window for each thread, this takes from threads that stopped.
+  for (auto window = windows_.begin(); window != windows_.end(); ++window) {
+    if (window->stream == stream) continue;
+    unpin_oldest(*window);
+    if (window->blocks.empty()) windows_.erase(window);
+    return true;
+  }
+  for (auto grant = grants_.begin(); grant != grants_.end(); ++grant) {
+    if (grant->stream == stream) continue;
+    unpin(*grant);
+    grants_.erase(grant);
+    return true;
+  }
+  for (Window& window : windows_) {
+    if (window.blocks.size() <= 1) continue;
+    unpin_oldest(window);
+    return true;
+  }
+  if (grants_.empty()) return false;
+  unpin(grants_.front());
+  grants_.erase(grants_.begin());
+  return true;
+}
+
+}  // namespace spillway

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "memory/page_table.h"
+
+namespace spillway {
+
+// Which blocks must not be chosen as victims, and which of them to give up when nothing else is left.
+//
+// Two kinds of protection, both as pins in the page table:
+//  - A grant protects the working set of a running kernel. It is given whole or not at all, and all grants together fit
+//    the device, so that a granted kernel can always be served.
+//  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a small
+//    budget must be slow, never a livelock.
+// Neither can block anybody for ever: relax() takes protection away, least valuable first.
+class Protection {
+ public:
+  Protection(PageTable& table, std::uint32_t window_blocks) : table_(table), window_blocks_(window_blocks) {}
+
+  // Protects these blocks (disjoint ranges) while the stream's kernel runs; false if they do not fit beside what is
+  // granted already.
+  bool grant(StreamId stream, std::vector<BlockRange> blocks);
+  void revoke(StreamId stream);
+
+  // The stream has faulted this block in.
+  void faulted_in(StreamId stream, BlockId block);
+
+  // Takes one protection away so that `stream` can be served; false if there is none left to take.
+  bool relax(StreamId stream);
+
+ private:
+  struct Grant {
+    StreamId stream;
+    std::vector<BlockRange> blocks;
+    Bytes bytes;
+  };
+  struct Window {
+    StreamId stream;
+    std::deque<BlockId> blocks;
+  };
+  void unpin_oldest(Window& window);
+  void unpin(const Grant& grant);
+
+  PageTable& table_;
+  std::uint32_t window_blocks_;
+  Bytes granted_;
+  std::vector<Grant> grants_;
+  std::deque<Window> windows_;  // the stream that faulted least recently first
+};
+
+}  // namespace spillway

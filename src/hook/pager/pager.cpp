@@ -1,0 +1,194 @@
+#include "hook/pager/pager.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "base/text.h"
+#include "hook/pager/pager_config.h"
+#include "machines/cpu/quiet_thread.h"
+#include "memory/page_table.h"
+
+namespace spillway {
+namespace {
+
+// Blocks that are never promised: a block on its way counts on two tiers, and something must be able to move.
+constexpr std::uint32_t kSlackBlocks = 16;
+
+}  // namespace
+
+Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,
+             std::unique_ptr<CpuMachine> machine)
+    : config_(std::move(config)), method_(method), file_(std::move(file)), machine_(std::move(machine)),
+      guard_(std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
+      heap_(machine_->range().blocks()) {}
+
+Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
+  TRY(const PagerSize size, size_of(config));
+  TRY(const EvictionMethod method, choose(config.method));
+  TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
+  auto file = std::make_unique<SpillFile>(std::move(opened));
+  TRY(auto machine, CpuMachine::make({.device_frames = size.device_frames,
+                                      .host_frames = size.host_frames,
+                                      .range_blocks = range_blocks(size, file->capacity_slots()),
+                                      .method = method,
+                                      .around_io = config.around_io},
+                                     *file));
+  std::unique_ptr<Pager> pager(new Pager(std::move(config), method, std::move(file), std::move(machine)));
+  pager->thread_ = quiet_thread("spillway-loop", [self = pager.get()] { self->run(); });
+  return pager;
+}
+
+Pager::~Pager() {
+  if (guard_->in_child()) {  // Threads and descriptors are the parent's.
+    thread_.detach();
+    static_cast<void>(machine_.release());
+    static_cast<void>(file_.release());
+    return;
+  }
+  machine_->stop();
+  thread_.join();
+}
+
+// The only thread that uses executor and machine. It allocates (malloc), but touches no managed memory and takes no lock that a
+// thread could hold while it faults.
+void Pager::run() noexcept {
+  machine_->run_loop_is(::gettid());
+  PageTable table({kBlockBytes * machine_->device_blocks(), kBlockBytes * (config_.host.value / kBlockBytes.value),
+                   kBlockBytes * file_->capacity_slots()});
+  table.add_blocks(machine_->range().blocks(), kBlockBytes);
+  ExecutorOptions options;
+  options.migration.victims_to_host = config_.victims_to_host;
+  options.migration.keep_dead_blocks = true;
+  Executor executor(std::move(table), options);
+  std::vector<Command> commands;
+  for (;;) {
+    const auto event = machine_->wait();
+    if (!event && machine_->stopped()) return;
+    if (!event) return fail_for_good(event.error().message);
+    executor.on(event->what, commands);
+    if (executor.failure()) return fail_for_good(explain(*executor.failure()));
+    machine_->submit(commands);
+    commands.clear();
+  }
+}
+
+std::string Pager::explain(const Failure& failure) const {
+  const int error = machine_->stats().last_transfer_error();
+  const std::string cause = error == 0 ? "" : fmt::format(" ({})", errno_text(error));
+  switch (failure.kind) {
+    case Failure::Kind::no_room:
+      return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",
+                         to_text(failure.bytes), cause, to_text(config_.device), to_text(config_.host),
+                         to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory);
+    case Failure::Kind::unreadable:
+      return fmt::format("{} cannot be read back from {}{}; the tensors in them are lost. Check the device's health, or "
+                         "name another directory with --ssd",
+                         to_text(failure.bytes), config_.ssd_directory, cause);
+  }
+  return "unknown failure";
+}
+
+void Pager::fail_for_good(const std::string& message) noexcept {
+  if (config_.on_failure) return config_.on_failure(message);
+  const std::string text = "spillway: " + message + "\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  std::_Exit(1);
+}
+
+Result<void*> Pager::allocate(std::size_t bytes) {
+  if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
+  const Bytes wanted{std::max<std::size_t>(bytes, 1)};
+  const std::lock_guard lock(mutex_);
+  const auto proposed = heap_.propose(wanted);
+  if (!proposed)
+    return fail(Errc::out_of_memory, fmt::format("no room for {}: the largest tensor that fits is smaller; device memory "
+                                                 "{}, host memory {}, ssd {} in {}",
+                                                 to_text(wanted), to_text(config_.device), to_text(config_.host),
+                                                 to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
+  if (auto reserved = reserve(heap_.blocks_in_use() + heap_.new_blocks(*proposed), wanted); !reserved) {
+    heap_.cancel(*proposed);
+    return std::unexpected(std::move(reserved).error());
+  }
+  const TensorHeap::Place place = heap_.commit(*proposed);
+  machine_->inbox().allocated(place.tensor, place.blocks);
+  return machine_->range().begin() + place.offset;
+}
+
+// Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
+Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
+  const std::uint64_t in_memory = machine_->device_blocks() + config_.host.value / kBlockBytes.value;
+  const std::uint64_t needed = std::uint64_t{blocks} + kSlackBlocks;
+  if (needed <= in_memory) return {};
+  const std::uint64_t slots = needed - in_memory;
+  std::string reason;
+  if (slots <= file_->capacity_slots()) {
+    auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));
+    if (reserved) return {};
+    reason = "; " + reserved.error().message;
+  }
+  return fail(Errc::out_of_memory,
+              fmt::format("no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}, of which "
+                          "{} stay free for moves{}",
+                          to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
+                          to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
+                          to_text(kBlockBytes * kSlackBlocks), reason));
+}
+
+void Pager::free(void* memory) {
+  if (memory == nullptr || !active()) return;
+  CHECK(contains(memory));
+  const std::lock_guard lock(mutex_);
+  const auto place = heap_.remove(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - machine_->range().begin()));
+  CHECK(place.has_value());
+  machine_->inbox().freed(place->tensor, place->blocks);
+}
+
+void Pager::kernel_ready(StreamId stream, std::span<const ByteExtent> extents) {
+  if (!active()) return;
+  thread_local std::vector<BlockAccess> accesses;
+  accesses.clear();
+  for (const ByteExtent& extent : extents) {
+    if (extent.bytes == 0 || !contains(extent.begin)) continue;
+    const MemoryRange& range = machine_->range();
+    const auto* begin = static_cast<const std::byte*>(extent.begin);
+    const auto* last = begin + std::min(extent.bytes, static_cast<std::size_t>(range.end() - begin)) - 1;
+    const BlockId first{range.index_of(begin)};
+    accesses.push_back({{first, range.index_of(last) - first.value + 1}, extent.writes, extent.sparse});
+  }
+  kernel_done(stream);  // Should its end have been missed.
+  running_[stream.value].store(true, std::memory_order_relaxed);
+  machine_->inbox().kernel_ready(stream, {kernels_.fetch_add(1, std::memory_order_relaxed)}, accesses);
+}
+
+void Pager::kernel_done(StreamId stream) {
+  if (!active() || !running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
+  machine_->inbox().kernel_done(stream);
+}
+
+PagerStats Pager::stats() const {
+  const CpuStats& counted = machine_->stats();
+  PagerStats stats{.eviction_path = to_text(method_),
+                   .device_budget = config_.device,
+                   .host_budget = config_.host,
+                   .ssd_capacity = kBlockBytes * file_->capacity_slots(),
+                   .faults = counted.faults(),
+                   .moved = {},
+                   .peak = {},
+                   .stall_of_all_threads = machine_->stall().of_all_threads(),
+                   .stall_of_the_process = machine_->stall().of_the_process()};
+  for (const Tier from : kTiers) {
+    stats.peak[from] = counted.peak(from);
+    for (const Tier to : kTiers)
+      if (from != to) stats.moved(from, to) = counted.moved(from, to);
+  }
+  return stats;
+}
+
+}  // namespace spillway

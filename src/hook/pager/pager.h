@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "executor/executor.h"
+#include "hook/pager/fork_guard.h"
+#include "hook/pager/tensor_heap.h"
+#include "machines/cpu/cpu_machine.h"
+#include "machines/cpu/eviction_method.h"
+#include "machines/cpu/spill_file.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+struct PagerConfig {
+  Bytes device;                      // the budget: every frame held for tensors counts
+  Bytes host;
+  std::string ssd_directory = "/var/tmp";
+  Bytes ssd_capacity;                // zero: what the file system has
+  EvictionMethod method = EvictionMethod::automatic;
+  bool victims_to_host = true;
+  // Called on the run loop's thread when nothing can be served any more: threads wait for blocks that will never come, so it must
+  // end the process. The default writes the message to stderr and exits with status 1.
+  std::function<void(const std::string&)> on_failure = {};
+  // For tests.
+  bool check_least_budget = true;
+  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
+};
+
+struct ByteExtent {
+  const void* begin = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+  bool sparse = false;  // touches some of the bytes, nobody knows beforehand which
+};
+
+struct PagerStats {
+  std::string_view eviction_path;  // "move" or "copy"
+  Bytes device_budget, host_budget, ssd_capacity;
+  std::uint64_t faults = 0;
+  PerLink<Bytes> moved;
+  PerTier<Bytes> peak;
+  Nanos stall_of_all_threads;   // summed: two threads that wait a second make two
+  Nanos stall_of_the_process;   // time in which at least one thread waited
+};
+
+// Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the process
+// that started it; none waits for the run loop, and none may be made while holding what a thread needs that faults on
+// managed memory (none of these touch it).
+//
+// In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing.
+class Pager {
+ public:
+  static Result<std::unique_ptr<Pager>> start(PagerConfig config);
+  ~Pager();
+  Pager(const Pager&) = delete;
+  Pager& operator=(const Pager&) = delete;
+
+  // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
+  Result<void*> allocate(std::size_t bytes);
+  void free(void* memory);
+  bool contains(const void* address) const { return machine_->range().contains(address); }
+  bool active() const { return !guard_->in_child(); }
+
+  // The calling thread is a stream; its kernels come one after the other.
+  StreamId this_stream() { return machine_->streams().of_this_thread(); }
+  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. Messages: the kernel need not
+  // wait for anything, and faults where it must.
+  void kernel_ready(StreamId stream, std::span<const ByteExtent> extents);
+  void kernel_done(StreamId stream);
+
+  PagerStats stats() const;
+  // How long this stream's thread has waited for blocks so far; cheap.
+  Nanos stall_of(StreamId stream) const { return machine_->stall().of(stream); }
+  Nanos stall_of_the_process() const { return machine_->stall().of_the_process(); }
+  std::uint64_t faults() const { return machine_->stats().faults(); }
+
+  // For tests: where frames can be.
+  const MemoryRange& range() const { return machine_->range(); }
+  const MemoryRange& staging() const { return machine_->staging(); }
+
+  // The least budget: blocks for what each thread's instruction may need at a time.
+  static Bytes least_budget();
+
+ private:
+  Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file, std::unique_ptr<CpuMachine> machine);
+  void run() noexcept;
+  void fail_for_good(const std::string& message) noexcept;
+  std::string explain(const Failure& failure) const;
+  Result<> reserve(std::uint32_t blocks, Bytes wanted);
+
+  PagerConfig config_;
+  EvictionMethod method_;
+  std::unique_ptr<SpillFile> file_;
+  std::unique_ptr<CpuMachine> machine_;
+  std::unique_ptr<ForkGuard> guard_;
+  std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
+  TensorHeap heap_;
+  std::atomic<std::uint32_t> kernels_{0};
+  std::array<std::atomic<bool>, Streams::kMost> running_{};
+  std::thread thread_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,60 @@
+#include "hook/pager/tensor_heap.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway {
+namespace {
+
+TensorHeap::Place put(TensorHeap& heap, Bytes bytes) {
+  const auto place = heap.propose(bytes);
+  CHECK(place.has_value());
+  return heap.commit(*place);
+}
+
+TEST(TensorHeap, SmallTensorsShareABlock) {
+  TensorHeap heap(64);
+  put(heap, Bytes{100});
+  put(heap, Bytes{4000});
+  EXPECT_EQ(heap.blocks_in_use(), 1u);
+}
+
+TEST(TensorHeap, TheEndOfALargeTensorSharesItsBlockWithTheNext) {
+  TensorHeap heap(64);
+  const auto first = put(heap, 5_MiB);
+  const auto second = put(heap, 5_MiB);
+  EXPECT_EQ(heap.blocks_in_use(), 5u);
+  EXPECT_EQ(first.blocks.count, 3u);
+  EXPECT_EQ(second.blocks.first, BlockId{first.blocks.end().value - 1});
+}
+
+TEST(TensorHeap, AProposalSaysHowManyMoreBlocksItWouldUse) {
+  TensorHeap heap(64);
+  put(heap, 5_MiB);
+  const auto proposed = heap.propose(5_MiB);
+  ASSERT_TRUE(proposed);
+  EXPECT_EQ(heap.new_blocks(*proposed), 2u);
+  heap.cancel(*proposed);
+  EXPECT_EQ(heap.blocks_in_use(), 3u);
+}
+
+TEST(TensorHeap, ADeadTensorGivesItsBlocksAndItsIdBack) {
+  TensorHeap heap(64);
+  const auto first = put(heap, 5_MiB);
+  const auto gone = heap.remove(first.offset);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->tensor, first.tensor);
+  EXPECT_EQ(heap.blocks_in_use(), 0u);
+  EXPECT_EQ(heap.remove(first.offset), std::nullopt);
+  const auto again = put(heap, 5_MiB);
+  EXPECT_EQ(again.tensor, first.tensor);
+  EXPECT_EQ(again.offset, first.offset);
+}
+
+TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
+  TensorHeap heap(64);
+  EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));
+  EXPECT_FALSE(heap.propose(200_MiB));
+}
+
+}  // namespace
+}  // namespace spillway

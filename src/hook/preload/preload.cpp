@@ -1,0 +1,131 @@
+// Preloaded into every process that the script starts, so it must cost a shell nothing: no C++ library, no constructor,
+// nothing done before PyTorch asks for its allocator.
+//
+// Note [Catching PyTorch]
+// It exports two functions of PyTorch's libc10.so. libtorch_cpu.so calls the first at the first tensor's allocation:
+// all of PyTorch is loaded and initialised by then, and libspillway_torch.so can be loaded, which links it. That replaces
+// the allocator itself and every later call goes there; the second function stays ours, since PyTorch's own would return
+// its built-in allocator whatever has been set. Interposing dlopen instead would break RUNPATH, which dlopen takes from
+// its caller.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "hook/preload/pytorch_version.h"
+#include "hook/preload/text.h"
+#include "hook/session/hook_side.h"
+
+#ifndef SPILLWAY_TORCH_RELEASE
+#error "the build must say for which PyTorch it is"
+#endif
+
+namespace spillway {
+namespace {
+
+using GetAllocator = void* (*)();  // c10::Allocator* (); its type is PyTorch's
+using StartTorchPart = void* (*)(Session*);
+
+enum class State : int { untouched, deciding, decided };
+std::atomic<State> state{State::untouched};
+std::atomic<pthread_t> decider{};
+std::atomic<void*> our_allocator{nullptr};  // null: this process is not managed
+
+// The script must not run unmanaged without anybody noticing, so this ends it.
+[[noreturn]] void refuse(Session* session, std::string_view reason) noexcept {
+  if (session == nullptr || !session->state.error.set(reason)) write_line(reason);
+  ::_exit(1);
+}
+
+void* original(const char* symbol) noexcept {
+  // PyTorch's libraries are loaded RTLD_LOCAL: RTLD_NEXT would not find them.
+  void* library = ::dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
+  void* function = library != nullptr ? ::dlsym(library, symbol) : nullptr;
+  if (function != nullptr) return function;
+  write_line("bug: somebody called PyTorch's allocator functions, but no libc10.so is loaded");
+  ::_exit(1);
+}
+
+void check_version(Session* session, void* function_of_pytorch) noexcept {
+  Dl_info where{};
+  if (::dladdr(function_of_pytorch, &where) == 0 || where.dli_fname == nullptr) return;
+  const PyTorchVersion version(where.dli_fname);
+  if (version.release() == SPILLWAY_TORCH_RELEASE) return;
+  refuse(session, (Sentence() << "this spillway was built for PyTorch " SPILLWAY_TORCH_RELEASE ", but the script loads PyTorch "
+                              << (version.full().empty() ? "of an unknown version" : version.full()) << " (" << where.dli_fname
+                              << "): run the script with the Python that spillway was built for, or build spillway for this "
+                                 "one: cmake -B build -DSPILLWAY_PYTHON=/path/to/its/python3 && cmake --build build")
+                      .text());
+}
+
+void decide(void* function_of_pytorch) noexcept {
+  const char* name = std::getenv(kSessionVariable);
+  if (name == nullptr || *name == '\0') return;
+  Session* session = open_session();
+  if (session == nullptr)
+    refuse(nullptr, (Sentence() << "cannot open the session " << name << " that " << kSessionVariable
+                                << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
+                        .text());
+  if (!claim_ownership(*session)) return register_unmanaged(*session);
+  check_version(session, function_of_pytorch);
+  void* library = ::dlopen(session->config.torch_library.data(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* reason = ::dlerror();
+    refuse(session, (Sentence() << "cannot load the part of spillway that meets PyTorch: " << (reason != nullptr ? reason : "unknown")
+                                << ": build spillway again for this Python (-DSPILLWAY_PYTHON=...)")
+                        .text());
+  }
+  const auto start = reinterpret_cast<StartTorchPart>(::dlsym(library, "spillway_torch_start"));
+  if (start == nullptr)
+    refuse(session, (Sentence() << session->config.torch_library.data() << " is not spillway's: install spillway again").text());
+  void* allocator = start(session);
+  if (allocator == nullptr) ::_exit(1);  // It has left the reason in the session.
+  our_allocator.store(allocator);
+}
+
+// Decides once a process. A call that comes from within the decision, and one that waits too long for it (its thread
+// could hold the loader's lock that the decision needs), goes on with PyTorch's own allocator.
+void ensure_decided(void* function_of_pytorch) noexcept {
+  if (state.load(std::memory_order_acquire) == State::decided) return;
+  State expected = State::untouched;
+  if (state.compare_exchange_strong(expected, State::deciding)) {
+    decider.store(::pthread_self());
+    decide(function_of_pytorch);
+    state.store(State::decided, std::memory_order_release);
+    return;
+  }
+  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
+  for (int i = 0; i < 5000 && state.load(std::memory_order_acquire) == State::deciding; ++i) {
+    if (::pthread_equal(decider.load(), ::pthread_self())) return;
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+void* call(const char* symbol) noexcept {
+  void* function = original(symbol);
+  ensure_decided(function);
+  return reinterpret_cast<GetAllocator>(function)();
+}
+
+}  // namespace
+}  // namespace spillway
+
+#define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
+
+SPILLWAY_EXPORT void* _ZN3c1015GetCPUAllocatorEv() noexcept {  // c10::GetCPUAllocator()
+  static std::atomic<spillway::GetAllocator> function{nullptr};
+  if (const auto known = function.load(std::memory_order_acquire)) return known();
+  const auto found = reinterpret_cast<spillway::GetAllocator>(spillway::original("_ZN3c1015GetCPUAllocatorEv"));
+  spillway::ensure_decided(reinterpret_cast<void*>(found));
+  if (spillway::state.load() == spillway::State::decided) function.store(found, std::memory_order_release);
+  return found();
+}
+
+SPILLWAY_EXPORT void* _ZN3c1022GetDefaultCPUAllocatorEv() noexcept {  // c10::GetDefaultCPUAllocator()
+  if (void* ours = spillway::our_allocator.load(std::memory_order_acquire)) return ours;
+  void* theirs = spillway::call("_ZN3c1022GetDefaultCPUAllocatorEv");
+  void* ours = spillway::our_allocator.load(std::memory_order_acquire);
+  return ours != nullptr ? ours : theirs;
+}

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "trace/trace.h"
+
+// What the recorder is told about a running script. Nothing here knows PyTorch.
+namespace spillway {
+
+// One allocation of the script's. Numbered from 1 and never used again, unlike addresses.
+struct StorageId {
+  std::uint64_t value = 0;
+  friend auto operator<=>(StorageId, StorageId) = default;
+};
+
+// A kernel uses the bytes [begin, end) of a storage that was there before it.
+struct Touch {
+  StorageId storage;
+  Bytes begin, end;
+  bool reads = false;
+  bool writes = false;
+  bool sparse = false;
+};
+
+struct Birth {
+  StorageId storage;
+  Bytes bytes;
+};
+
+// An outermost operator that has ended.
+struct KernelEvent {
+  std::string_view name;  // lives as long as the process
+  Phase phase = Phase::other;
+  std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
+  Nanos start, end;
+  Nanos waited;  // of that, for faults
+  std::vector<Touch> touches;
+  std::vector<Birth> births;      // inside it, in order
+  std::vector<StorageId> deaths;  // inside it, in order
+};
+
+}  // namespace spillway
+
+template <>
+struct std::hash<spillway::StorageId> {
+  std::size_t operator()(spillway::StorageId id) const noexcept { return std::hash<std::uint64_t>{}(id.value); }
+};

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hook/recorder/recorder.h"
+
+namespace spillway {
+namespace {
+
+std::string plural(std::size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Result<Trace> Recorder::finish() {
+  if (wanted_ != 0) return finish_wanted();
+  if (found_) return build_trace(*found_, times_);
+  return fail(Errc::unavailable, fmt::format("no training iteration repeated itself: {}", describe()));
+}
+
+std::string Recorder::describe() const {
+  constexpr std::string_view kRemedy =
+      "let the script run more steps of one shape, or take one as it is with --iteration N";
+  if (builder_.number() == 0)
+    return fmt::format("the script made no optimizer step and no backward pass ({}, {} alive); {}",
+                       plural(builder_.segment().kernels.size(), "operator"), plural(live_.size(), "tensor"), kRemedy);
+  if (builder_.number() <= 2)
+    return fmt::format("the script made {} and at least 3 are needed for two whole iterations; {}",
+                       plural(builder_.number(), "optimizer step"), kRemedy);
+  const auto two = last(2, 0);
+  std::string sizes;
+  for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0))
+    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", segment->kernels.size());
+  const auto difference = match(Group(two).first(1), Group(two).last(1));
+  return fmt::format("the script made {}; the last ones ran {} operators; the last two differ at {}; {}",
+                     plural(builder_.number(), "optimizer step"), sizes,
+                     difference ? "nothing but their storages" : difference.error(), kRemedy);
+}
+
+Result<Trace> Recorder::finish_wanted() {
+  std::vector<const Segment*> all;
+  for (const Segment& segment : history_) all.push_back(&segment);
+  if (previous_) all.push_back(&previous_->segment());
+  const auto segment = std::ranges::find(all, wanted_, &Segment::number);
+  if (segment == all.end() || (*segment)->kernels.empty())
+    return fail(Errc::unavailable,
+                fmt::format("iteration {} was asked for, which runs from optimizer step {} to the next, but the script made {}; "
+                            "ask for an earlier one or let the script run longer",
+                            wanted_, wanted_, plural(builder_.number(), "optimizer step")));
+  Iteration iteration;
+  iteration.steady = false;
+  iteration.segments.push_back(**segment);
+  std::vector<KernelTimes> times((*segment)->kernels.size());
+  for (std::size_t k = 0; k < times.size(); ++k)
+    times[k].add((*segment)->kernels[k].duration, (*segment)->kernels[k].gap);
+  return build_trace(iteration, times);
+}
+
+}  // namespace spillway

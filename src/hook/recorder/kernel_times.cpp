@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "hook/recorder/iteration.h"
+
+namespace spillway {
+
+void KernelTimes::add(Nanos duration, Nanos gap) {
+  if (seen_++ % stride_ != 0) return;
+  if (durations_.size() == kMost) {
+    for (std::size_t i = 0; i < kMost / 2; ++i) {
+      durations_[i] = durations_[2 * i];
+      gaps_[i] = gaps_[2 * i];
+    }
+    durations_.resize(kMost / 2);
+    gaps_.resize(kMost / 2);
+    stride_ *= 2;
+  }
+  durations_.push_back(duration);
+  gaps_.push_back(gap);
+}
+
+Nanos KernelTimes::median(std::vector<Nanos> values) {
+  if (values.empty()) return {};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+std::vector<const Segment*> pointers(const std::vector<Segment>& segments) {
+  std::vector<const Segment*> result;
+  for (const Segment& segment : segments) result.push_back(&segment);
+  return result;
+}
+
+}  // namespace spillway

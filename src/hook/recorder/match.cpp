@@ -1,0 +1,99 @@
+#include "hook/recorder/match.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace spillway {
+namespace {
+
+class Matcher {
+ public:
+  Matcher(Group first, Group second) : first_start_(first.front()->number), second_start_(second.front()->number) {
+    period_ = first.size();
+  }
+
+  // Empty if the kernels do the same, else how they differ.
+  std::string compare(const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
+    if (x.name != y.name) return fmt::format("{} in one and {} in the other", x.name, y.name);
+    if (x.phase != y.phase) return fmt::format("{} in different phases", x.name);
+    if (x.shapes != y.shapes) return fmt::format("{} with other shapes", x.name);
+    if (x.accesses.size() != y.accesses.size() || x.births.size() != y.births.size())
+      return fmt::format("{} with {} and {} tensors", x.name, x.accesses.size() + x.births.size(),
+                         y.accesses.size() + y.births.size());
+    for (std::size_t i = 0; i < x.births.size(); ++i)
+      if (!pair(a.storages[x.births[i]], b.storages[y.births[i]], true))
+        return fmt::format("{} makes {} and {} bytes", x.name, a.storages[x.births[i]].bytes.value,
+                           b.storages[y.births[i]].bytes.value);
+    for (std::size_t i = 0; i < x.accesses.size(); ++i)
+      if (!same_access(a, x.accesses[i], b, y.accesses[i]))
+        return fmt::format("{} uses other memory (argument {})", x.name, i);
+    return {};
+  }
+
+  Roles take_roles() { return std::move(roles_); }
+
+ private:
+  bool same_access(const Segment& a, const SegmentAccess& x, const Segment& b, const SegmentAccess& y) {
+    const SegmentStorage& s = a.storages[x.storage];
+    const SegmentStorage& t = b.storages[y.storage];
+    if (x.reads != y.reads || x.writes != y.writes || x.sparse != y.sparse) return false;
+    // A batch may be another part of the same data set.
+    const bool same_extent = x.begin == y.begin && x.end == y.end;
+    if (!same_extent && (x.writes || born_in_first(s) || x.end - x.begin != y.end - y.begin)) return false;
+    return pair(s, t, !x.writes);
+  }
+
+  bool born_in_first(const SegmentStorage& s) const { return s.birth_segment >= first_start_; }
+
+  bool pair(const SegmentStorage& s, const SegmentStorage& t, bool may_be_input) {
+    const auto known = roles_.find(s.id);
+    if (known != roles_.end()) {
+      if (known->second != t.id) return false;
+      return may_be_input || !inputs_.contains(s.id);
+    }
+    if (s.bytes != t.bytes || taken_.contains(t.id)) return false;
+    const bool inner = born_in_first(s);
+    if (s.id != t.id) {
+      if (inner != (t.birth_segment >= second_start_)) return false;
+      if (!inner && !(reborn(s, first_start_) && reborn(t, second_start_))) {
+        if (!may_be_input) return false;
+        inputs_.emplace(s.id, t.id);
+      }
+    }
+    roles_.emplace(s.id, t.id);
+    taken_.emplace(t.id, s.id);
+    return true;
+  }
+
+  bool reborn(const SegmentStorage& s, std::uint64_t start) const { return s.birth_segment + period_ >= start; }
+
+  std::uint64_t first_start_, second_start_;
+  std::uint64_t period_ = 1;
+  Roles roles_, taken_, inputs_;
+};
+
+}  // namespace
+
+std::expected<Roles, std::string> match(Group first, Group second, Skipped skipped) {
+  CHECK(first.size() == second.size() && !first.empty());
+  Matcher matcher(first, second);
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    const Segment& a = *first[s];
+    const Segment& b = *second[s];
+    const std::size_t skip_a = s == 0 ? skipped.first : 0;
+    const std::size_t skip_b = s == 0 ? skipped.second : 0;
+    const std::size_t count = std::min(a.kernels.size() - skip_a, b.kernels.size() - skip_b);
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::string difference = matcher.compare(a, a.kernels[skip_a + k], b, b.kernels[skip_b + k]);
+      if (!difference.empty())
+        return std::unexpected(fmt::format("kernel {} of {}: {}", k + 1, b.kernels.size() - skip_b, difference));
+    }
+    if (a.kernels.size() - skip_a != b.kernels.size() - skip_b)
+      return std::unexpected(
+          fmt::format("{} kernels in one and {} in the other", a.kernels.size() - skip_a, b.kernels.size() - skip_b));
+  }
+  return matcher.take_roles();
+}
+
+}  // namespace spillway

@@ -1,0 +1,180 @@
+#include "hook/recorder/recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spillway {
+
+void Recorder::birth(const Birth& birth) {
+  live_.insert_or_assign(
+      birth.storage, SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = builder_.number()});
+}
+
+void Recorder::born_outside(Birth newborn) { birth(newborn); }
+
+void Recorder::death(StorageId storage) { live_.erase(storage); }
+
+void Recorder::died_outside(StorageId storage) {
+  const auto known = live_.find(storage);
+  if (known == live_.end()) return;
+  if (!builder_.empty()) builder_.died(known->second);
+  else if (previous_ && !previous_->empty()) previous_->died(known->second);
+  live_.erase(known);
+}
+
+void Recorder::kernel(const KernelEvent& event) {
+  for (const Birth& newborn : event.births) birth(newborn);
+  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(event.start, last_end_);
+  builder_.add(event, gap, live_);
+  last_end_ = event.end;
+  for (const StorageId dead : event.deaths) death(dead);
+}
+
+void Recorder::other_operator(const KernelEvent& event) {
+  for (const Birth& newborn : event.births) birth(newborn);
+  for (const StorageId dead : event.deaths) died_outside(dead);
+  last_end_ = event.end;
+}
+
+void Recorder::anchor() {
+  // The segment before is complete only now: tensors die between its last kernel and the next one's start.
+  const bool first = builder_.number() == 0;
+  const bool have_wanted = wanted_ != 0 && builder_.number() > wanted_ + 1;
+  if (previous_ && !have_wanted) {
+    history_.push_back(previous_->segment());
+    if (history_.size() > 2 * kMostPeriods) history_.pop_front();
+  }
+  strip();
+  previous_.emplace(std::move(builder_));
+  builder_ = SegmentBuilder(previous_->number() + 1);
+  if (first) return;
+  if (wanted_ != 0) return;
+  sample();
+  search();
+}
+
+void Recorder::strip() {
+  Segment& segment = builder_.segment();
+  if (segment.number == 0 || wanted_ != 0) return;
+  const std::size_t idle = idle_prefix(segment);
+  if (idle == 0) return;
+  const std::vector<SegmentStorage> died = drop_prefix(segment, idle);
+  if (history_.empty() || history_.back().kernels.empty()) return;
+  Segment& before = history_.back();
+  for (const SegmentStorage& storage : died) {
+    before.kernels.back().frees.push_back(static_cast<std::uint32_t>(before.storages.size()));
+    const auto known = std::ranges::find(before.storages, storage.id, &SegmentStorage::id);
+    if (known != before.storages.end())
+      before.kernels.back().frees.back() = static_cast<std::uint32_t>(known - before.storages.begin());
+    else
+      before.storages.push_back(storage);
+  }
+}
+
+// `count` segments, the last of which has `before_end` later ones; null pointers never.
+std::vector<const Segment*> Recorder::last(std::size_t count, std::size_t before_end) const {
+  std::vector<const Segment*> all;
+  for (const Segment& segment : history_) all.push_back(&segment);
+  all.push_back(&previous_->segment());
+  CHECK(count + before_end <= all.size());
+  const auto end = all.end() - static_cast<std::ptrdiff_t>(before_end);
+  return {end - static_cast<std::ptrdiff_t>(count), end};
+}
+
+// Whether every optimizer that made a step lately makes one in these segments.
+bool Recorder::covers_all_updates(const std::vector<std::uint64_t>& updates) const {
+  return std::ranges::all_of(last(history_.size() + 1, 0), [&](const Segment* seen) {
+    return seen->number == 0 || std::ranges::find(updates, seen->updates) != updates.end();
+  });
+}
+
+void Recorder::search() {
+  const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
+  if (found_ && covers_all_updates(found_updates_)) return;
+  for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
+    const auto first = last(period, period);
+    const auto second = last(period, 0);
+    const bool starts_with_optimizer = std::ranges::all_of(
+        second.front()->kernels, [](const SegmentKernel& kernel) { return kernel.phase == Phase::optimizer; });
+    if (starts_with_optimizer || first.front()->kernels.size() < second.front()->kernels.size()) continue;
+    if (std::ranges::any_of(second, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
+    if (std::ranges::any_of(first, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
+    std::vector<std::uint64_t> updates;
+    for (const Segment* segment : second) updates.push_back(segment->updates);
+    if (found_ && !covers_all_updates(updates)) continue;
+    const std::size_t skipped = first.front()->kernels.size() - second.front()->kernels.size();
+    auto roles = match(first, second, {.first = skipped});
+    if (!roles) continue;
+    adopt(period, *std::move(roles));
+    found_->skipped = skipped;
+    for (std::size_t s = 0, place = 0; s < period; place += second[s]->kernels.size(), ++s) {
+      add_times(*first[s], s == 0 ? skipped : 0, place);
+      add_times(*second[s], 0, place);
+    }
+    return;
+  }
+}
+
+void Recorder::adopt(std::size_t period, Roles roles) {
+  found_.emplace();
+  found_updates_.clear();
+  for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
+  std::size_t kernels = 0;
+  for (const Segment* segment : last(period, 0)) {
+    found_->segments.push_back(*segment);
+    found_updates_.push_back(segment->updates);
+    kernels += segment->kernels.size();
+  }
+  found_->roles = std::move(roles);
+  times_.assign(kernels, {});
+  pending_.clear();
+  pending_skipped_.clear();
+}
+
+// Whether the latest segment goes on repeating the iteration found; if so its times count once the iteration is whole.
+void Recorder::sample() {
+  if (!found_) return;
+  const auto template_segments = pointers(found_->segments);
+  const Segment& latest = previous_->segment();
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const std::size_t place = pending_.size();
+    const Segment& expected = *template_segments[place];
+    const bool longer = place == 0 && latest.kernels.size() > expected.kernels.size();
+    const std::size_t skipped = longer ? latest.kernels.size() - expected.kernels.size() : 0;
+    pending_.push_back(latest);
+    pending_skipped_.push_back(skipped);
+    const auto seen = pointers(pending_);
+    if (match(Group(template_segments).first(place + 1), seen, {.second = pending_skipped_.front()})) break;
+    const bool was_first = place == 0;
+    pending_.clear();
+    pending_skipped_.clear();
+    if (was_first) return;  // else this may be the first of another repetition
+  }
+  if (pending_.size() < template_segments.size()) return;
+  std::size_t place = 0;
+  for (std::size_t s = 0; s < pending_.size(); place += found_->segments[s].kernels.size(), ++s)
+    add_times(pending_[s], pending_skipped_[s], place);
+  pending_.clear();
+  pending_skipped_.clear();
+}
+
+void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_t place) {
+  for (std::size_t k = skipped; k < segment.kernels.size(); ++k)
+    times_[place + k - skipped].add(segment.kernels[k].duration, segment.kernels[k].gap);
+}
+
+void Recorder::forget_anchors() {
+  // What was there before is told apart by segment numbers; it all becomes "from before".
+  for (auto& [id, storage] : live_) storage.birth_segment = 0;
+  builder_ = SegmentBuilder(0);
+  previous_.reset();
+  history_.clear();
+  found_.reset();
+  pending_.clear();
+  pending_skipped_.clear();
+}
+
+}  // namespace spillway

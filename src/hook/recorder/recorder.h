@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "hook/recorder/iteration.h"
+
+namespace spillway {
+
+// Finds one training iteration in what a script does (docs/architecture.md, "iteration") and makes a trace of it.
+//
+// Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that is
+// repeated at once and in which every optimizer seen lately does its step. Memory is bounded: a few segments, and for the
+// iteration found a bounded number of durations for each kernel.
+//
+// Not thread-safe: the hook holds a lock around it.
+class Recorder {
+ public:
+  // iteration 0: the steady one; N: the one after the N-th anchor, as it is.
+  explicit Recorder(std::uint64_t iteration) : wanted_(iteration) {}
+
+  void born_outside(Birth birth);  // made by something that is no kernel
+  void died_outside(StorageId storage);
+  void kernel(const KernelEvent& event);
+  // An operator that is no part of an iteration (an `item`): only its births and deaths count, and when it ended.
+  void other_operator(const KernelEvent& event);
+  void anchor();
+  // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
+  void forget_anchors();
+
+  // At the end. The failure says what was seen instead.
+  Result<Trace> finish();
+  std::uint64_t anchors() const { return builder_.number(); }
+
+ private:
+  void birth(const Birth& birth);
+  void death(StorageId storage);
+  void strip();
+  void search();
+  bool covers_all_updates(const std::vector<std::uint64_t>& updates) const;
+  void adopt(std::size_t period, Roles roles);
+  void sample();
+  void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
+  Result<Trace> finish_wanted();
+  std::string describe() const;
+  std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
+
+  static constexpr std::size_t kMostPeriods = 8;
+
+  std::uint64_t wanted_;
+  std::unordered_map<StorageId, SegmentStorage> live_;
+  SegmentBuilder builder_{0};
+  std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
+  std::deque<Segment> history_;             // complete ones, the latest last
+  Nanos last_end_{};
+  std::optional<Iteration> found_;
+  std::vector<KernelTimes> times_;
+  std::vector<std::uint64_t> found_updates_;
+  std::vector<Segment> pending_;  // segments that may become the next repetition of the iteration found
+  std::vector<std::size_t> pending_skipped_;
+};
+
+}  // namespace spillway

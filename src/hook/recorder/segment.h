@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "hook/recorder/events.h"
+
+namespace spillway {
+
+// A storage as one segment sees it.
+struct SegmentStorage {
+  StorageId id;
+  Bytes bytes;
+  std::uint64_t birth_segment = 0;
+};
+
+struct SegmentAccess {
+  std::uint32_t storage;  // index into Segment::storages
+  Bytes begin, end;
+  bool reads, writes, sparse;
+};
+
+struct SegmentKernel {
+  std::string_view name;
+  Phase phase;
+  std::uint64_t shapes;
+  Nanos duration, gap;
+  std::vector<SegmentAccess> accesses;
+  std::vector<std::uint32_t> births;
+  std::vector<std::uint32_t> frees;  // inside it, or between it and the next kernel
+};
+
+// What happened between two anchors (ends of optimizer steps). Complete in itself, so that old ones can be dropped.
+struct Segment {
+  std::uint64_t number = 0;  // 0: before the first anchor
+  std::vector<SegmentKernel> kernels;
+  std::vector<SegmentStorage> storages;
+  std::uint64_t updates = 0;  // tells which storages the optimizer wrote; 0: none
+
+  bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
+};
+
+// Collects one segment.
+class SegmentBuilder {
+ public:
+  explicit SegmentBuilder(std::uint64_t number) { segment_.number = number; }
+
+  bool empty() const { return segment_.kernels.empty(); }
+  std::uint64_t number() const { return segment_.number; }
+  void add(const KernelEvent& event, Nanos gap, const std::unordered_map<StorageId, SegmentStorage>& live);
+  // The storage died after the last kernel. Needs one.
+  void died(const SegmentStorage& storage);
+  const Segment& segment() const { return segment_; }
+  Segment& segment() { return segment_; }
+
+ private:
+  std::uint32_t index_of(const SegmentStorage& storage);
+
+  Segment segment_;
+  std::unordered_map<StorageId, std::uint32_t> indices_;
+};
+
+// How many kernels at the start are no part of training, such as an evaluation or something printed: they write nothing that
+// was there before, and nobody later in the segment uses what they made. A last kernel that makes nothing (a view, perhaps
+// of the next batch) is not counted among them.
+std::size_t idle_prefix(const Segment& segment);
+
+// Drops that many kernels. Storages from before that died during them are returned: they died after the segment before.
+std::vector<SegmentStorage> drop_prefix(Segment& segment, std::size_t count);
+
+}  // namespace spillway

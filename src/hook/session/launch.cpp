@@ -1,0 +1,22 @@
+#include "hook/session/launch.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdio>
+
+#include "hook/session/hook_library.h"
+
+namespace spillway {
+
+Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command) {
+  TRY(const HookLibraries libraries, find_hook_libraries());
+  TRY_VOID(set_text(session->config.torch_library, libraries.torch, "the path of libspillway_torch.so"));
+  TRY(const std::string preload, preload_name(libraries.preload));
+  TRY(Supervised supervised, supervise(session, command, preload));
+  ::signal(SIGPIPE, SIG_IGN);
+  if (!supervised.problem.empty()) fmt::print(stderr, "spillway: error: {}\n", supervised.problem);
+  return supervised;
+}
+
+}  // namespace spillway

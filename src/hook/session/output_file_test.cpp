@@ -1,0 +1,70 @@
+#include "hook/session/output_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/units.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct OutputFile : testing::Test {
+  void SetUp() override {
+    std::string name = testing::TempDir() + "output-XXXXXX";
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder = name;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  std::string error_of(const std::string& file) {
+    const auto result = check_output("--json", file);
+    return result ? "none" : result.error().message;
+  }
+  fs::path folder;
+};
+
+TEST_F(OutputFile, AMissingFolderIsFoundBeforeTheRun) {
+  const std::string error = error_of((folder / "none/report.json").string());
+  EXPECT_NE(error.find("--json"), std::string::npos) << error;
+  EXPECT_NE(error.find("there is no folder " + (folder / "none").string()), std::string::npos) << error;
+}
+
+TEST_F(OutputFile, AFolderIsNoFile) {
+  EXPECT_NE(error_of(folder.string()).find("it is a folder"), std::string::npos);
+  EXPECT_NE(error_of(folder.string() + "/").find("it is a folder"), std::string::npos);
+  EXPECT_NE(error_of("").find("no file"), std::string::npos);
+}
+
+TEST_F(OutputFile, IsNamedAbsolutelyAndNotMade) {
+  const fs::path before = fs::current_path();
+  fs::current_path(folder);
+  const auto path = check_output("--json", "report.json");
+  fs::current_path(before);
+  ASSERT_TRUE(path);
+  EXPECT_EQ(*path, (folder / "report.json").string());
+  EXPECT_TRUE(fs::is_empty(folder));
+}
+
+TEST_F(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
+  const fs::path link = folder / "null";
+  fs::create_symlink("/dev/null", link);
+  ASSERT_TRUE(check_output("--json", link.string()));
+  ASSERT_TRUE(write_output(link.string(), "text"));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(OutputFile, ARegularFileIsReplaced) {
+  const std::string file = (folder / "report.json").string();
+  ASSERT_TRUE(write_output(file, "a longer text"));
+  ASSERT_TRUE(write_output(file, "text"));
+  EXPECT_EQ(read_file(file, 1_KiB).value(), "text");
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,85 @@
+#include "hook/session/run_report.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "hook/session/hook_side.h"
+
+namespace spillway {
+namespace {
+
+Bytes bytes(const SessionState::Counter& counter) { return Bytes{counter.load()}; }
+
+// Fixed fields are the supervisor's own and end with a zero; cut nevertheless at the field's end.
+std::string text(std::span<const char> field) { return {field.begin(), std::ranges::find(field, '\0')}; }
+
+void read_iterations(const SessionState& state, RunReport& report) {
+  report.iteration_count = state.iteration_count.load(std::memory_order_acquire);
+  const std::size_t kept = std::min<std::uint64_t>(report.iteration_count, kMaxIterations);
+  report.iterations.reserve(kept);
+  for (std::size_t i = 0; i < kept; ++i)
+    report.iterations.push_back({.duration = Nanos{state.iterations[i].duration_ns.load(std::memory_order_relaxed)},
+                                 .faults = state.iterations[i].faults.load(std::memory_order_relaxed)});
+}
+
+void read_texts(const SessionState& state, RunReport& report) {
+  report.unmanaged_count = state.unmanaged_count.load();
+  for (const UnmanagedProcess& process : state.unmanaged)
+    if (const std::int64_t pid = process.pid.load(); pid != 0)
+      report.unmanaged.push_back({.pid = pid, .name = std::string(process.name.get())});
+  for (const auto& notice : state.notices)
+    if (notice.is_set()) report.notices.emplace_back(notice.get());
+  report.error = state.error.get();
+  report.recorded = state.recorded.get();
+  report.not_recorded = state.not_recorded.get();
+}
+
+}  // namespace
+
+Bytes RunReport::ssd_written_per_hour() const {
+  if (managed.value == 0) return {};
+  return Bytes{static_cast<std::uint64_t>(static_cast<double>(ssd_written().value) / seconds(managed) * 3600)};
+}
+
+RunReport read_report(const Session& session, const Supervised& supervised) {
+  const SessionState& state = session.state;
+  RunReport report;
+  report.exit_status = supervised.exit_status;
+  report.wall = supervised.wall;
+  report.loaded_torch = state.owner_pid.load() != 0;
+  const Nanos since{state.owner_since_ns.load()};
+  if (since.value != 0) report.managed = excess(supervised.ended, since);
+  report.policy = text(session.config.policy);
+  report.eviction_path = state.eviction_path.load();
+  if (report.eviction_path == EvictionPath::automatic) report.eviction_path = session.config.eviction_path;
+  report.device_budget = Bytes{session.config.device_budget_bytes};
+  report.host_budget = Bytes{session.config.host_budget_bytes};
+  report.peak = {.device = bytes(state.peak_device_bytes),
+                 .host = bytes(state.peak_host_bytes),
+                 .ssd = bytes(state.peak_ssd_bytes)};
+  report.unmanaged_peak = bytes(state.unmanaged_peak_bytes);
+  report.faults = state.faults.load();
+  report.stall = Nanos{state.stall_ns.load()};
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
+  read_iterations(state, report);
+  read_texts(state, report);
+  report.left_behind = supervised.left_behind;
+  return report;
+}
+
+std::string_view to_text(EvictionPath path) {
+  switch (path) {
+    case EvictionPath::move:
+      return "move";
+    case EvictionPath::copy:
+      return "copy";
+    case EvictionPath::automatic:
+      break;
+  }
+  return "automatic";
+}
+
+}  // namespace spillway

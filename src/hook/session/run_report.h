@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "hook/session/session.h"
+#include "hook/session/supervisor.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// What a run came to: a copy of what the hook left in the session, as of the script's end, however that came.
+struct RunReport {
+  struct Iteration {
+    Nanos duration;
+    std::uint64_t faults = 0;
+  };
+  struct Unmanaged {
+    std::int64_t pid = 0;
+    std::string name;
+  };
+
+  int exit_status = 0;
+  Nanos wall;                 // of the script
+  bool loaded_torch = false;  // false: there was nothing to manage, and all below is zero
+  Nanos managed;              // from the moment PyTorch was loaded
+  std::string policy;
+  EvictionPath eviction_path = EvictionPath::automatic;
+  Bytes device_budget, host_budget;
+  PerTier<Bytes> peak;
+  Bytes unmanaged_peak;
+  std::uint64_t faults = 0;
+  PerLink<Bytes> moved;
+  Nanos stall;
+  std::vector<Iteration> iterations;  // every one, up to kMaxIterations
+  std::uint64_t iteration_count = 0;  // all of them
+  std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
+  std::uint64_t unmanaged_count = 0;
+  std::string left_behind;  // names of processes that were ended after the script
+  std::vector<std::string> notices;
+  std::string error;                   // what kept the hook from doing its work
+  std::string recorded, not_recorded;  // the trace's file, or why there is none
+
+  Bytes ssd_written() const { return moved(Tier::device, Tier::ssd) + moved(Tier::host, Tier::ssd); }
+  Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
+};
+
+RunReport read_report(const Session& session, const Supervised& supervised);
+
+// A few lines for people, the last one ended. Errors are not among them: they are for whoever prints this to print.
+std::string to_table(const RunReport& report);
+
+// One object with the names that docs and scripts rely on, ended by a line's end.
+std::string to_json(const RunReport& report);
+
+std::string_view to_text(EvictionPath path);  // "automatic", "move", "copy"
+
+}  // namespace spillway

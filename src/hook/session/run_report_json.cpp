@@ -1,0 +1,74 @@
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+#include "hook/session/run_report.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json moved_bytes(const RunReport& report) {
+  Json moved;
+  const auto add = [&](const char* name, Tier from, Tier to) { moved[name] = report.moved(from, to).value; };
+  add("device_to_host", Tier::device, Tier::host);
+  add("host_to_device", Tier::host, Tier::device);
+  add("device_to_ssd", Tier::device, Tier::ssd);
+  add("ssd_to_device", Tier::ssd, Tier::device);
+  add("host_to_ssd", Tier::host, Tier::ssd);
+  add("ssd_to_host", Tier::ssd, Tier::host);
+  return moved;
+}
+
+Json iterations(const RunReport& report) {
+  Json list = Json::array();
+  for (const RunReport::Iteration& iteration : report.iterations)
+    list.push_back({{"seconds", seconds(iteration.duration)}, {"faults", iteration.faults}});
+  return list;
+}
+
+Json unmanaged_processes(const RunReport& report) {
+  Json list = Json::array();
+  for (const RunReport::Unmanaged& process : report.unmanaged)
+    list.push_back({{"pid", process.pid}, {"name", process.name}});
+  return list;
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+}  // namespace
+
+std::string to_json(const RunReport& report) {
+  const bool decided = report.eviction_path != EvictionPath::automatic;
+  const Json object{
+      {"spillway", kVersion},
+      {"exit_status", report.exit_status},
+      {"wall_seconds", seconds(report.wall)},
+      {"loaded_pytorch", report.loaded_torch},
+      {"policy", report.policy},
+      {"eviction_path", decided ? Json(to_text(report.eviction_path)) : Json(nullptr)},
+      {"device_budget_bytes", report.device_budget.value},
+      {"host_budget_bytes", report.host_budget.value},
+      {"peak_device_bytes", report.peak.device.value},
+      {"peak_host_bytes", report.peak.host.value},
+      {"peak_ssd_bytes", report.peak.ssd.value},
+      {"unmanaged_peak_bytes", report.unmanaged_peak.value},
+      {"faults", report.faults},
+      {"moved_bytes", moved_bytes(report)},
+      {"ssd_written_bytes_per_hour", report.ssd_written_per_hour().value},
+      {"stall_seconds", seconds(report.stall)},
+      {"iteration_count", report.iteration_count},
+      {"iterations", iterations(report)},
+      {"unmanaged_process_count", report.unmanaged_count},
+      {"unmanaged_processes", unmanaged_processes(report)},
+      {"left_behind", text_or_null(report.left_behind)},
+      {"trace_file", text_or_null(report.recorded)},
+      {"no_trace_because", text_or_null(report.not_recorded)},
+      {"notices", report.notices},
+      {"error", text_or_null(report.error)},
+  };
+  // Names come from other processes and need not be UTF-8: what is not becomes a replacement character, never a throw.
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace spillway

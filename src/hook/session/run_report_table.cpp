@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/text.h"
+#include "base/version.h"
+#include "hook/session/run_report.h"
+#include "report/table.h"
+
+namespace spillway {
+namespace {
+
+using Lines = std::vector<std::pair<std::string, std::string>>;  // what, and its figures
+
+std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
+std::string iteration_text(const RunReport& report) {
+  const auto one = [](const RunReport::Iteration& iteration) {
+    return fmt::format("{:.3f} s ({})", seconds(iteration.duration), plural(iteration.faults, "fault", "faults"));
+  };
+  const auto& all = report.iterations;
+  if (all.empty()) return "none seen (no optimizer step or backward pass ended)";
+  if (all.size() == 1) return "1: " + one(all.front());
+  std::vector<RunReport::Iteration> sorted(all.begin(), all.end());
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::ranges::nth_element(sorted, middle, {}, &RunReport::Iteration::duration);
+  return fmt::format("{}: first {}, median {}, last {}", report.iteration_count, one(all.front()), one(*middle),
+                     one(all.back()));
+}
+
+std::string unmanaged_text(const RunReport& report) {
+  constexpr std::size_t kShown = 4;
+  std::string text = plural(report.unmanaged_count, "process", "processes") + " besides the first that loaded PyTorch:";
+  for (std::size_t i = 0; i < std::min(kShown, report.unmanaged.size()); ++i)
+    text += fmt::format("{} {} (pid {})", i == 0 ? "" : ",", printable(report.unmanaged[i].name, 80),
+                        report.unmanaged[i].pid);
+  if (report.unmanaged_count > kShown) text += fmt::format(" and {} more", report.unmanaged_count - kShown);
+  return text;
+}
+
+void add_memory(const RunReport& report, Lines& lines) {
+  const auto& moved = report.moved;
+  lines.emplace_back("device memory", fmt::format("peak {} of a budget of {}", to_text(report.peak.device),
+                                                  to_text(report.device_budget)));
+  if (report.host_budget.value != 0)
+    lines.emplace_back(
+        "host memory",
+        fmt::format("peak {} of {}; {} in, {} out to the device, {} out to the SSD", to_text(report.peak.host),
+                    to_text(report.host_budget), to_text(moved(Tier::device, Tier::host)),
+                    to_text(moved(Tier::host, Tier::device)), to_text(moved(Tier::host, Tier::ssd))));
+  lines.emplace_back("ssd", fmt::format("peak {}; {} written ({} an hour), {} read", to_text(report.peak.ssd),
+                                        to_text(report.ssd_written()), to_text(report.ssd_written_per_hour()),
+                                        to_text(moved(Tier::ssd, Tier::device) + moved(Tier::ssd, Tier::host))));
+  lines.emplace_back("faults",
+                     fmt::format("{}; kernels waited {:.3f} s for memory", report.faults, seconds(report.stall)));
+  if (report.unmanaged_peak.value != 0)
+    lines.emplace_back("not managed", fmt::format("up to {} that operators used (numpy, mapped files, shared memory)",
+                                                  to_text(report.unmanaged_peak)));
+}
+
+}  // namespace
+
+std::string to_table(const RunReport& report) {
+  Lines lines;
+  std::string title = fmt::format("spillway {}: the script ended with status {} after {:.1f} s", kVersion,
+                                  report.exit_status, seconds(report.wall));
+  if (!report.loaded_torch) {
+    title += "; it never loaded PyTorch, so there was nothing to manage";
+  } else {
+    lines.emplace_back("policy", fmt::format("{}, eviction path {}", report.policy, to_text(report.eviction_path)));
+    add_memory(report, lines);
+    lines.emplace_back("iterations", iteration_text(report));
+  }
+  if (report.unmanaged_count != 0) lines.emplace_back("unmanaged", unmanaged_text(report));
+  if (!report.left_behind.empty())
+    lines.emplace_back("ended", "still running after the script: " + printable(report.left_behind));
+  if (!report.recorded.empty()) lines.emplace_back("trace", report.recorded);
+  if (!report.not_recorded.empty()) lines.emplace_back("no trace", report.not_recorded);
+  for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
+
+  std::string table = title + "\n";
+  for (const auto& [what, figures] : lines) table += fmt::format("  {:<14}{}\n", what, figures);
+  return table;
+}
+
+}  // namespace spillway

@@ -1,0 +1,116 @@
+#include "hook/session/run_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "hook/session/hook_side.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::json;
+
+struct RunReportTest : testing::Test {
+  Result<SharedSession> session = SharedSession::create();
+  Supervised ended;
+  void SetUp() override {
+    ASSERT_TRUE(session);
+    ended.started = true;
+    ended.wall = Nanos{3'000'000'000};
+    ended.ended = Nanos{10'000'000'000};
+    (*session)->config.device_budget_bytes = (1_GiB).value;
+    ASSERT_TRUE(set_text((*session)->config.policy, "uvm", "policy"));
+  }
+  SessionState& state() { return (*session)->state; }
+  void load_torch() {
+    state().owner_pid = 42;
+    state().owner_since_ns = 8'000'000'000;  // managed for 2 s
+  }
+  RunReport report() { return read_report(**session, ended); }
+  Json json() { return Json::parse(to_json(report())); }
+};
+
+TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
+  load_torch();
+  state().eviction_path = EvictionPath::move;
+  state().faults = 7;
+  state().stall_ns = 1'500'000'000;
+  state().peak_device_bytes = 100;
+  state().moved(Tier::device, Tier::ssd) = 10;
+  state().moved(Tier::host, Tier::ssd) = 1;
+  state().moved(Tier::ssd, Tier::device) = 5;
+  add_iteration(**session, 2'000'000'000, 4);
+  add_iteration(**session, 1'000'000'000, 3);
+  ended.exit_status = 139;
+  const Json object = json();
+  EXPECT_EQ(object["exit_status"], 139);
+  EXPECT_EQ(object["policy"], "uvm");
+  EXPECT_EQ(object["eviction_path"], "move");
+  EXPECT_EQ(object["device_budget_bytes"], (1_GiB).value);
+  EXPECT_EQ(object["peak_device_bytes"], 100);
+  EXPECT_EQ(object["faults"], 7);
+  EXPECT_EQ(object["stall_seconds"], 1.5);
+  EXPECT_EQ(object["moved_bytes"]["device_to_ssd"], 10);
+  EXPECT_EQ(object["moved_bytes"]["ssd_to_device"], 5);
+  EXPECT_EQ(object["moved_bytes"].size(), 6u);
+  EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
+  EXPECT_EQ(object["iterations"], Json::parse(R"([{"seconds": 2.0, "faults": 4}, {"seconds": 1.0, "faults": 3}])"));
+  EXPECT_TRUE(object["error"].is_null());
+}
+
+TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
+  const Json object = json();
+  for (const char* name :
+       {"spillway", "exit_status", "policy", "eviction_path", "device_budget_bytes", "peak_device_bytes",
+        "peak_ssd_bytes", "unmanaged_peak_bytes", "faults", "moved_bytes", "stall_seconds", "iterations"})
+    EXPECT_TRUE(object.contains(name)) << name;
+  EXPECT_EQ(object.begin().key().empty(), false);
+  EXPECT_EQ(to_table(report()).find('\n'), to_table(report()).size() - 1) << "one line";
+  EXPECT_NE(to_table(report()).find("never loaded PyTorch"), std::string::npos);
+}
+
+TEST_F(RunReportTest, SurvivesNamesThatAreNotUtf8) {
+  load_torch();
+  state().unmanaged_count = 1;
+  state().unmanaged[0].pid = 5;
+  state().unmanaged[0].name.set("\xff\xfe train");
+  EXPECT_EQ(json()["unmanaged_processes"][0]["pid"], 5);
+  EXPECT_NE(to_table(report()).find("train (pid 5)"), std::string::npos);
+}
+
+TEST_F(RunReportTest, DoesNotTrustTheCounts) {
+  load_torch();
+  state().iteration_count = ~std::uint64_t{0};
+  state().unmanaged_count = ~std::uint64_t{0};
+  state().notice_count = ~std::uint64_t{0};
+  EXPECT_EQ(report().iterations.size(), kMaxIterations);
+  EXPECT_TRUE(report().unmanaged.empty());
+  EXPECT_FALSE(to_table(report()).empty());
+}
+
+TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
+  load_torch();
+  state().notices[0].set("torch.compile is in use");
+  state().not_recorded.set("no two iterations were equal");
+  state().unmanaged_count = 1;
+  state().unmanaged[0].pid = 5;
+  state().unmanaged[0].name.set("python3 worker.py");
+  ended.left_behind = "sleep";
+  for (std::uint64_t i = 1; i <= 5; ++i) add_iteration(**session, i * 1'000'000'000, i);
+  EXPECT_EQ(to_table(report()),
+            std::string("spillway ") + SPILLWAY_VERSION + R"(: the script ended with status 0 after 3.0 s
+  policy        uvm, eviction path automatic
+  device memory peak 0 B of a budget of 1 GiB
+  ssd           peak 0 B; 0 B written (0 B an hour), 0 B read
+  faults        0; kernels waited 0.000 s for memory
+  iterations    5: first 1.000 s (1 fault), median 3.000 s (3 faults), last 5.000 s (5 faults)
+  unmanaged     1 process besides the first that loaded PyTorch: python3 worker.py (pid 5)
+  ended         still running after the script: sleep
+  no trace      no two iterations were equal
+  note          torch.compile is in use
+)");
+}
+
+}  // namespace
+}  // namespace spillway

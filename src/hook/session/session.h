@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "memory/tier.h"
+
+// The memory that the supervisor (`spillway run`, `spillway trace`) and the hook in the script's process share. The
+// supervisor makes it as a memfd and fills in the configuration before the script starts; the hook finds it through the
+// environment, since Python's subprocess and others close inherited descriptors, and writes the state. The supervisor
+// reports from it, so everything here survives a kill -9 of the script: plain structs, lock-free atomics, no pointers.
+//
+// This header needs no library but libc: the small preloaded library uses it in every process that the script starts.
+namespace spillway {
+
+inline constexpr std::uint64_t kSessionMagic = 0x7961776c'6c697073;  // "spillway" in a little-endian memory
+inline constexpr std::uint32_t kSessionVersion = 1;
+inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<supervisor>/fd/<n>"
+
+inline constexpr std::size_t kPathBytes = 4096;
+inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
+inline constexpr std::size_t kMaxUnmanaged = 64;
+inline constexpr std::size_t kMaxNotices = 16;
+
+enum class SessionMode : std::uint32_t {
+  run,    // hold the budget, spill what exceeds it
+  trace,  // let PyTorch allocate as it likes, only record
+};
+enum class EvictionPath : std::uint32_t {
+  automatic,  // in the configuration: whichever a probe finds best; in the state: not decided yet
+  move,       // UFFDIO_MOVE
+  copy,       // write-protect, copy, drop: kernels before 6.8
+};
+
+// Written by the supervisor before the script starts, constant afterwards. Texts end with a zero.
+struct SessionConfig {
+  SessionMode mode = SessionMode::run;
+  EvictionPath eviction_path = EvictionPath::automatic;
+  std::uint64_t device_budget_bytes = 0;
+  std::uint64_t host_budget_bytes = 0;
+  std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
+  std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
+  std::int64_t supervisor_pid = 0;
+  std::array<char, 32> policy{};                 // "uvm"
+  std::array<char, kPathBytes> ssd_directory{};  // absolute
+  std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
+  std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
+};
+
+// A text that one process writes once and others read: the first writer wins, and a reader sees all of it or nothing,
+// even if the writer was killed half-way.
+template <std::size_t kBytes>
+class OnceText {
+ public:
+  // False if somebody was first. Cuts what does not fit.
+  bool set(std::string_view text) noexcept {
+    std::uint32_t expected = kEmpty;
+    if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) return false;
+    const std::size_t size = text.size() < kBytes ? text.size() : kBytes;
+    std::memcpy(text_.data(), text.data(), size);
+    size_ = static_cast<std::uint32_t>(size);
+    state_.store(kWritten, std::memory_order_release);
+    return true;
+  }
+  bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == kWritten; }
+  // Empty if nobody has written it.
+  std::string_view get() const noexcept {
+    if (!is_set()) return {};
+    // The size comes from a process that we do not trust with ours.
+    return {text_.data(), size_ < kBytes ? size_ : kBytes};
+  }
+
+ private:
+  enum : std::uint32_t { kEmpty, kWriting, kWritten };
+  std::atomic<std::uint32_t> state_{kEmpty};
+  std::uint32_t size_ = 0;
+  std::array<char, kBytes> text_{};
+};
+
+// A process that loaded PyTorch while another one had the budget already.
+struct UnmanagedProcess {
+  std::atomic<std::int64_t> pid{0};
+  OnceText<256> name;  // its command line
+};
+
+struct IterationRecord {
+  std::atomic<std::uint64_t> duration_ns{0};
+  std::atomic<std::uint64_t> faults{0};
+};
+
+// Written by the hook, read by the supervisor at any time. Counters only grow, peaks are raised with raise_peak().
+struct SessionState {
+  using Counter = std::atomic<std::uint64_t>;
+
+  std::atomic<std::int64_t> owner_pid{0};  // the first process that loaded PyTorch; 0: none did
+  Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
+  std::atomic<EvictionPath> eviction_path{EvictionPath::automatic};  // in force
+  Counter device_budget_bytes{0};                                    // in force; 0: memory is not limited (yet)
+
+  Counter faults{0};
+  Counter stall_ns{0};                   // kernels that were ready and waited
+  std::array<Counter, 9> moved_bytes{};  // by moved(): from * 3 + to
+  Counter peak_device_bytes{0};
+  Counter peak_host_bytes{0};
+  Counter peak_ssd_bytes{0};
+  Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace
+
+  Counter unmanaged_count{0};  // may exceed the table
+  std::array<UnmanagedProcess, kMaxUnmanaged> unmanaged;
+
+  Counter notice_count{0};                         // may exceed the table
+  std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
+  OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
+  OnceText<kPathBytes> recorded;                   // the trace file, once it is complete
+  OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
+
+  Counter iteration_count{0};  // may exceed the table
+  std::array<IterationRecord, kMaxIterations> iterations;
+
+  Counter& moved(Tier from, Tier to) noexcept {
+    return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];
+  }
+  const Counter& moved(Tier from, Tier to) const noexcept {
+    return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];
+  }
+};
+
+// Every field but the first three and the configuration starts as zero bytes, which is what a fresh memfd holds: it
+// stays sparse, and a run of a few iterations costs a few pages.
+struct Session {
+  std::uint64_t magic = kSessionMagic;
+  std::uint32_t version = kSessionVersion;
+  std::uint64_t size = sizeof(Session);
+  SessionConfig config;
+  SessionState state;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free &&
+              std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<EvictionPath>::is_always_lock_free);
+static_assert(std::is_standard_layout_v<SessionConfig> && std::is_trivially_copyable_v<SessionConfig>);
+
+}  // namespace spillway

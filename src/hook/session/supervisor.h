@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "hook/session/shared_session.h"
+
+namespace spillway {
+
+struct Supervised {
+  int exit_status = 0;      // as a shell tells it: the script's own, 128+n on signal n, 126, 127
+  bool started = false;     // false: the command could not be run, and `problem` says why
+  std::string problem;      // about starting or ending processes; empty if all went well
+  std::string left_behind;  // names of the processes that outlived the script and were ended
+  Nanos wall;               // from the script's start to its end
+  Nanos ended;              // when that was, on CLOCK_MONOTONIC
+};
+
+// Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
+// the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends
+// whom. With an empty library name nothing is preloaded.
+Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
+                             const std::string& preload_library);
+
+}  // namespace spillway

@@ -1,0 +1,90 @@
+#include "hook/torch/accesses.h"
+
+namespace spillway {
+namespace {
+
+class Collector {
+ public:
+  Collector(const Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
+
+  void add(const c10::IValue& value, Operator::Argument argument) {
+    if (value.isTensor()) {
+      add(value.toTensor(), argument);
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) add(tensor, argument);
+    } else if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef())
+        if (element.isTensor()) add(element.toTensor(), argument);
+    }
+  }
+
+ private:
+  void mix(std::uint64_t value) {
+    result_.shapes = (result_.shapes ^ value) * 0x9e3779b97f4a7c15u;
+    result_.shapes ^= result_.shapes >> 29;
+  }
+
+  void add(const at::Tensor& tensor, Operator::Argument argument) {
+    if (!tensor.defined() || !tensor.device().is_cpu()) return;
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    // Sparse, oneDNN's own and functorch's tensors have no storage to speak of.
+    if (!impl.has_storage() || impl.has_symbolic_sizes_strides() || tensor.layout() != c10::kStrided) return;
+    result_.needs_gradient |= tensor.requires_grad();
+    const auto sizes = impl.sizes();
+    const auto strides = impl.strides();
+    mix(static_cast<std::uint64_t>(tensor.scalar_type()) * 64 + sizes.size());
+    std::int64_t last = 0;  // the element farthest from the first
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+      mix(static_cast<std::uint64_t>(sizes[d]));
+      last += (sizes[d] - 1) * strides[d];
+    }
+    c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+    const void* base = storage->_mutable_data_ptr_no_checks().get();
+    if (impl.numel() == 0 || base == nullptr) return;
+    const std::size_t item = impl.itemsize();
+    const std::size_t offset = static_cast<std::size_t>(impl.storage_offset()) * item;
+    const std::size_t bytes = (static_cast<std::size_t>(last) + 1) * item;
+    const auto known = storages_.find(base);
+    if (!known) {
+      result_.foreign.push_back({.begin = base, .bytes = storage->nbytes()});
+      return;
+    }
+    const bool writes = argument.use != Operator::Use::reads;
+    const std::size_t begin = reinterpret_cast<std::uintptr_t>(base) - known->begin + offset;
+    if (begin + bytes > known->bytes) return;  // resized behind our back
+    result_.extents.push_back({.begin = static_cast<const std::byte*>(base) + offset,
+                               .bytes = bytes,
+                               .writes = writes,
+                               .sparse = argument.sparse});
+    result_.touches.push_back({.storage = known->id,
+                               .begin = Bytes{begin},
+                               .end = Bytes{begin + bytes},
+                               .reads = argument.use != Operator::Use::writes,
+                               .writes = writes,
+                               .sparse = argument.sparse});
+  }
+
+  const Storages& storages_;
+  Accesses& result_;
+};
+
+}  // namespace
+
+Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages) {
+  Accesses result;
+  Collector collector(storages, result);
+  const bool writes_statistics = op.writes_statistics_if >= 0 &&
+                                 static_cast<std::size_t>(op.writes_statistics_if) < inputs.size() &&
+                                 inputs[static_cast<std::size_t>(op.writes_statistics_if)].isBool() &&
+                                 inputs[static_cast<std::size_t>(op.writes_statistics_if)].toBool();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Operator::Argument argument = i < op.arguments.size() ? op.arguments[i] : Operator::Argument{};
+    if (writes_statistics)
+      for (const int statistic : op.statistics)
+        if (static_cast<std::size_t>(statistic) == i) argument.use = Operator::Use::updates;
+    collector.add(inputs[i], argument);
+  }
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,182 @@
+#include "hook/torch/hook.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
+#include "hook/session/hook_side.h"
+#include "hook/torch/command_name.h"
+#include "trace/format.h"
+
+namespace spillway {
+namespace {
+
+thread_local std::unique_ptr<RunningKernel> running;
+
+}  // namespace
+
+Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
+    : session_(session), memory_(std::move(memory)), iterations_(session) {
+  if (session.config.record_path[0] != '\0') recorder_.emplace(session.config.iteration);
+}
+
+Nanos Hook::now() { return {monotonic_ns()}; }
+
+void* Hook::allocate(std::size_t bytes) {
+  if (in_child()) {
+    // A child that only runs another program is of no interest to the user, one that computes is.
+    if (!child_registered_.exchange(true)) register_unmanaged(session_);
+    void* memory = nullptr;
+    TORCH_CHECK_WITH(OutOfMemoryError, ::posix_memalign(&memory, 64, bytes) == 0,
+                     "spillway: the system has no memory left for ", bytes, " bytes in a forked child");
+    return memory;
+  }
+  auto memory = memory_->allocate(bytes);
+  TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
+  const StorageId id = storages_.add(*memory, bytes);
+  if (running) {
+    running->event.births.push_back({.storage = id, .bytes = Bytes{bytes}});
+  } else if (recorder_) {
+    const std::scoped_lock lock(mutex_);
+    recorder_->born_outside({.storage = id, .bytes = Bytes{bytes}});
+  }
+  return *memory;
+}
+
+void Hook::free(void* memory) noexcept {
+  if (memory == nullptr) return;
+  if (in_child()) {
+    if (!memory_->contains(memory)) std::free(memory);
+    return;
+  }
+  const auto storage = storages_.remove(memory);
+  memory_->free(memory);
+  if (!storage) return;
+  if (running) {
+    running->event.deaths.push_back(storage->id);
+  } else if (recorder_) {
+    const std::scoped_lock lock(mutex_);
+    recorder_->died_outside(storage->id);
+  }
+}
+
+bool Hook::runs_kernel() const { return running != nullptr; }
+
+void Hook::kernel_starts(const at::RecordFunction& call) {
+  const Operator* op = operators_.find(call);
+  if (op == nullptr) return;
+  Accesses accesses = accesses_of(*op, call.inputs(), storages_);
+  const bool gradients = c10::GradMode::is_enabled();
+  auto kernel = std::make_unique<RunningKernel>();
+  kernel->op = op;
+  kernel->event.name = op->name;
+  kernel->event.shapes = accesses.shapes;
+  kernel->event.touches = std::move(accesses.touches);
+  const Nanos start = now();
+  {
+    const std::scoped_lock lock(mutex_);
+    const bool backward = torch::autograd::get_current_graph_task_id() != -1;
+    // An optimizer may call the script's closure, which computes gradients again.
+    kernel->event.phase = backward ? Phase::backward : steps_open_ > 0 && !gradients ? Phase::optimizer : Phase::forward;
+    if (!op->ignored) backward_may_have_ended(kernel->event.phase);
+    if (gradients && accesses.needs_gradient) iterations_.training_starts(start);
+    count_foreign(accesses.foreign);
+  }
+  memory_->kernel_ready(accesses.extents);
+  kernel->waited_before = memory_->waited_by_this_thread();
+  kernel->event.start = now();
+  running = std::move(kernel);
+}
+
+void Hook::kernel_ends() {
+  if (!running) return;
+  const std::unique_ptr<RunningKernel> kernel = std::move(running);
+  kernel->event.end = now();
+  kernel->event.waited = memory_->waited_by_this_thread() - kernel->waited_before;
+  memory_->kernel_done();
+  const std::scoped_lock lock(mutex_);
+  last_end_ = kernel->event.end;
+  if (!recorder_) return;
+  if (kernel->op->ignored) recorder_->other_operator(kernel->event);
+  else recorder_->kernel(kernel->event);
+}
+
+// Without an optimizer that says when it is done, the first kernel that is not of a backward pass ends one.
+void Hook::backward_may_have_ended(Phase next) {
+  if (next == Phase::backward) {
+    in_backward_ = true;
+  } else if (in_backward_) {
+    in_backward_ = false;
+    if (has_optimizer_) return;
+    iterations_.backward_ended(last_end_, memory_->faults());
+    anchor(last_end_);
+  }
+}
+
+void Hook::anchor(Nanos) {
+  foreign_.clear();
+  foreign_bytes_ = 0;
+  if (recorder_) recorder_->anchor();
+}
+
+void Hook::optimizer_step_starts() {
+  const std::scoped_lock lock(mutex_);
+  ++steps_open_;
+  if (has_optimizer_) return;
+  has_optimizer_ = true;
+  if (recorder_) recorder_->forget_anchors();
+}
+
+void Hook::optimizer_step_ends() {
+  const std::scoped_lock lock(mutex_);
+  if (steps_open_ == 0 || --steps_open_ > 0) return;  // an optimizer that wraps another one
+  const Nanos end = now();
+  iterations_.step_ended(end, memory_->faults());
+  anchor(end);
+}
+
+void Hook::compiled_code_seen() {
+  if (compiled_seen_.exchange(true)) return;
+  add_notice(session_,
+             "torch.compile is in use: compiled kernels run outside of PyTorch's operators, so that a trace lacks them; their "
+             "memory is held within the budget all the same");
+}
+
+// Until the iteration ends nobody says when such memory is gone, so the peak is that of what one iteration uses.
+void Hook::count_foreign(const std::vector<Accesses::Foreign>& foreign) {
+  for (const Accesses::Foreign& storage : foreign) {
+    std::size_t& known = foreign_[storage.begin];
+    if (storage.bytes <= known) continue;
+    foreign_bytes_ += storage.bytes - known;
+    known = storage.bytes;
+  }
+  if (!foreign.empty()) raise_peak(session_.state.unmanaged_peak_bytes, foreign_bytes_);
+}
+
+void Hook::finish() {
+  if (in_child()) return;
+  memory_->publish();
+  const std::scoped_lock lock(mutex_);
+  if (!has_optimizer_ && in_backward_) {
+    in_backward_ = false;
+    iterations_.backward_ended(last_end_, memory_->faults());
+    anchor(last_end_);
+  }
+  iterations_.finish();
+  if (!recorder_) return;
+  const std::string path = session_.config.record_path.data();
+  Result<Trace> trace = recorder_->finish();
+  recorder_.reset();
+  if (!trace) {
+    session_.state.not_recorded.set(trace.error().message);
+    return;
+  }
+  trace->source = "pytorch " SPILLWAY_TORCH_RELEASE;
+  trace->name = name_of_command();
+  const Result<> saved = save_trace(path, *trace);
+  if (saved) session_.state.recorded.set(path);
+  else session_.state.not_recorded.set(saved.error().message);
+}
+
+}  // namespace spillway

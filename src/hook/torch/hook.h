@@ -1,0 +1,85 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hook/recorder/recorder.h"
+#include "hook/session/session.h"
+#include "hook/torch/accesses.h"
+#include "hook/torch/iterations.h"
+#include "hook/torch/operators.h"
+#include "hook/torch/storages.h"
+#include "hook/torch/tensor_memory.h"
+
+namespace spillway {
+
+// The kernel that a thread runs: the outermost operator.
+struct RunningKernel {
+  const Operator* op = nullptr;
+  KernelEvent event;
+  Nanos waited_before;
+};
+
+// The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the recorder
+// and the supervisor. Any thread. Never destroyed, since tensors die after everything else.
+//
+// Locks: `mutex_` and the storages' are leaves. None is held while managed memory is touched, while PyTorch is called or while the
+// interpreter's lock is awaited.
+class Hook {
+ public:
+  Hook(Session& session, std::unique_ptr<TensorMemory> memory);
+
+  static Nanos now();
+
+  // The allocator's side.
+  void* allocate(std::size_t bytes);  // throws PyTorch's out-of-memory error
+  void free(void* memory) noexcept;
+
+  // The operators' side. A thread that runs a kernel starts no second one.
+  bool runs_kernel() const;
+  void kernel_starts(const at::RecordFunction& call);
+  void kernel_ends();
+  void optimizer_step_starts();
+  void optimizer_step_ends();
+  void compiled_code_seen();
+  Operators& operators() { return operators_; }
+
+  // In a forked child: nothing here is used any more, and all memory is plain.
+  void enter_child() noexcept { in_child_.store(true, std::memory_order_relaxed); }
+  bool in_child() const { return in_child_.load(std::memory_order_relaxed); }
+
+  // At exit: writes the trace.
+  void finish();
+
+ private:
+  void backward_may_have_ended(Phase next);
+  void anchor(Nanos at);
+  void count_foreign(const std::vector<Accesses::Foreign>& foreign);
+
+  Session& session_;
+  std::unique_ptr<TensorMemory> memory_;
+  Storages storages_;
+  Operators operators_;
+  std::atomic<bool> in_child_{false};
+  std::atomic<bool> child_registered_{false};
+  std::atomic<bool> compiled_seen_{false};
+  std::atomic<std::uint64_t> allocated_{0};
+  std::atomic<int> running_kernels_{0};
+
+  std::mutex mutex_;  // guards what follows
+  std::optional<Recorder> recorder_;
+  Iterations iterations_;
+  std::unordered_map<const void*, std::size_t> foreign_;  // in this iteration
+  std::uint64_t foreign_bytes_ = 0;
+  int steps_open_ = 0;          // nested Optimizer.step calls
+  bool has_optimizer_ = false;  // the script marks its steps
+  bool in_backward_ = false;
+  Nanos last_end_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,96 @@
+#include "hook/torch/operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+
+namespace spillway {
+namespace {
+
+// Operators that touch rows of an argument which nobody knows beforehand.
+struct SparseArgument {
+  std::string_view name, argument;
+};
+constexpr std::array kSparse{
+    SparseArgument{"aten::embedding", "weight"},        SparseArgument{"aten::embedding_bag", "weight"},
+    SparseArgument{"aten::_embedding_bag", "weight"},   SparseArgument{"aten::embedding_renorm_", "self"},
+    SparseArgument{"aten::index_select", "self"},       SparseArgument{"aten::index", "self"},
+    SparseArgument{"aten::gather", "self"},             SparseArgument{"aten::take", "self"},
+    SparseArgument{"aten::take_along_dim", "self"},     SparseArgument{"aten::index_put_", "self"},
+    SparseArgument{"aten::_index_put_impl_", "self"},   SparseArgument{"aten::index_add_", "self"},
+    SparseArgument{"aten::index_copy_", "self"},        SparseArgument{"aten::index_fill_", "self"},
+    SparseArgument{"aten::scatter_", "self"},           SparseArgument{"aten::scatter_add_", "self"},
+    SparseArgument{"aten::scatter_reduce_", "self"},    SparseArgument{"aten::put_", "self"},
+};
+
+// In place, and yet they do not read what was there.
+constexpr std::array<std::string_view, 14> kOverwrite{
+    "aten::zero_",   "aten::fill_",      "aten::copy_",        "aten::normal_",    "aten::uniform_",
+    "aten::random_", "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::cauchy_",
+    "aten::geometric_", "aten::eye_",    "aten::_fill_",       "aten::_copy_from_and_resize"};
+
+constexpr std::array<std::string_view, 9> kIgnored{"aten::item",          "aten::_local_scalar_dense",
+                                                   "aten::empty",         "aten::set_",
+                                                   "aten::randperm",      "aten::random_",
+                                                   "aten::resolve_conj",  "aten::resolve_neg",
+                                                   "aten::is_nonzero"};
+
+template <class List>
+bool is_in(const List& list, std::string_view name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
+void find_unannotated_writes(const c10::FunctionSchema& schema, Operator& op) {
+  const std::string_view name = schema.name();
+  const bool norm = name.find("batch_norm") != name.npos || name.find("instance_norm") != name.npos;
+  const bool backward = name.find("backward") != name.npos;
+  for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
+    const std::string_view argument = schema.arguments()[i].name();
+    if (name == "aten::mkldnn_rnn_layer_backward" && argument == "workspace")
+      op.arguments[i].use = Operator::Use::updates;
+    if (!norm || backward) continue;
+    if (argument == "running_mean" || argument == "running_var") op.statistics.push_back(static_cast<int>(i));
+    if (argument == "training" || argument == "train" || argument == "use_input_stats")
+      op.writes_statistics_if = static_cast<int>(i);
+  }
+}
+
+Operator describe(const c10::FunctionSchema& schema) {
+  Operator op;
+  op.schema_name = schema.name();
+  op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
+  op.ignored = is_in(kIgnored, schema.name());
+  for (const c10::Argument& argument : schema.arguments()) {
+    Operator::Argument& entry = op.arguments.emplace_back();
+    if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())
+      entry.use = argument.is_out() || is_in(kOverwrite, schema.name()) ? Operator::Use::writes : Operator::Use::updates;
+    entry.sparse = std::ranges::any_of(kSparse, [&](const SparseArgument& sparse) {
+      return sparse.name == schema.name() && sparse.argument == argument.name();
+    });
+  }
+  find_unannotated_writes(schema, op);
+  return op;
+}
+
+}  // namespace
+
+const Operator* Operators::find(const at::RecordFunction& call) {
+  const char* name = call.name();
+  {
+    const std::shared_lock lock(mutex_);
+    const auto known = known_.find(name);
+    if (known != known_.end() && known->second.schema_name == name) return &known->second;
+  }
+  const auto schema = call.operator_schema();
+  if (!schema) return nullptr;
+  Operator op = describe(*schema);
+  const std::unique_lock lock(mutex_);
+  // An operator may be unregistered and another one take its place, but somebody may still use the description.
+  const auto [place, is_new] = known_.try_emplace(name, std::move(op));
+  if (!is_new && place->second.schema_name != name) place->second = describe(*schema);
+  return &place->second;
+}
+
+}  // namespace spillway

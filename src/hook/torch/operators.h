@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hook/torch/pytorch.h"
+
+namespace spillway {
+
+// What we know of one operator.
+struct Operator {
+  std::string name;  // "aten::add_.Tensor"
+  enum class Use : std::uint8_t { reads, writes, updates };  // updates: reads and writes
+  struct Argument {
+    Use use = Use::reads;
+    bool sparse = false;
+  };
+  std::vector<Argument> arguments;
+  // batch_norm and instance_norm write their running statistics, which their schemas do not say, if this argument is true.
+  int writes_statistics_if = -1;
+  std::vector<int> statistics;
+  bool ignored = false;  // no part of an iteration: `item`, and what a DataLoader does between batches
+
+  std::string schema_name;  // as RecordFunction::name() gives it
+};
+
+// The operators seen so far. Any thread.
+class Operators {
+ public:
+  // Null for a call without a schema (autograd's own nodes, Python functions): it is no operator, those inside it are.
+  const Operator* find(const at::RecordFunction& call);
+
+ private:
+  std::shared_mutex mutex_;
+  // By the address of the schema's name, since asking a call for its schema copies it.
+  std::unordered_map<const char*, Operator> known_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "hook/session/session.h"
+#include "hook/torch/tensor_memory.h"
+
+namespace spillway {
+
+// Memory whose resident part is bounded by the session's budget. Keeps the session's counters up to date.
+Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session);
+
+}  // namespace spillway

@@ -1,0 +1,16 @@
+#pragma once
+
+// PyTorch's headers, and only here: they define a CHECK of their own, which must not replace ours.
+#pragma push_macro("CHECK")
+#undef CHECK
+#include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/graph_task.h>
+#undef CHECK
+#pragma pop_macro("CHECK")

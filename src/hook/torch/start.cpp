@@ -1,0 +1,87 @@
+// Where the preloaded library enters, and where PyTorch calls us: its allocator and its operators' callbacks.
+#include <pthread.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+#include "hook/session/hook_side.h"
+#include "hook/torch/hook.h"
+#include "hook/torch/paged_memory.h"
+#include "hook/torch/plain_memory.h"
+#include "hook/torch/pytorch.h"
+
+namespace spillway {
+namespace {
+
+Hook* hook = nullptr;  // the process's one session; never destroyed, since tensors die after everything else
+
+void free_tensor(void* memory) {
+  c10::profiledCPUMemoryReporter().Delete(memory);
+  hook->free(memory);
+}
+
+// A DataPtr's context must be its data, and there must be a raw deleter: oneDNN relies on both.
+class TensorAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* memory = bytes == 0 ? nullptr : hook->allocate(bytes);
+    c10::profiledCPUMemoryReporter().New(memory, bytes);
+    return {memory, memory, &free_tensor, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_tensor; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+};
+
+struct OptimizerStep final : at::ObserverContext {};
+struct OutermostOperator final : at::ObserverContext {};
+
+bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
+  if (hook->in_child() || hook->runs_kernel()) return nullptr;
+  if (call.scope() == at::RecordScope::USER_SCOPE) {
+    if (starts_with(call.name(), "Torch-Compiled Region")) hook->compiled_code_seen();
+    if (!starts_with(call.name(), "Optimizer.step#")) return nullptr;
+    hook->optimizer_step_starts();
+    return std::make_unique<OptimizerStep>();
+  }
+  hook->kernel_starts(call);
+  if (!hook->runs_kernel()) return nullptr;
+  return std::make_unique<OutermostOperator>();
+}
+
+void on_end(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context == nullptr || hook->in_child()) return;
+  if (dynamic_cast<OptimizerStep*>(context) != nullptr) hook->optimizer_step_ends();
+  else hook->kernel_ends();
+}
+
+Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
+  if (session.config.mode == SessionMode::trace) return std::make_unique<PlainMemory>();
+  return start_paged_memory(session);
+}
+
+}  // namespace
+}  // namespace spillway
+
+// Called once, by the preloaded library, in the process that owns the budget. Null: the session has the reason.
+extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch_start(
+    spillway::Session* session) noexcept {
+  using namespace spillway;
+  auto memory = memory_for(*session);
+  if (!memory) {
+    session->state.error.set(memory.error().message);
+    return nullptr;
+  }
+  hook = new Hook(*session, *std::move(memory));
+  auto* allocator = new TensorAllocator;
+  constexpr std::uint8_t kAboveAll = 255;
+  c10::SetCPUAllocator(allocator, kAboveAll);
+  at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
+                            .needsInputs(true)
+                            .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));
+  ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });
+  std::atexit([] { hook->finish(); });
+  return allocator;
+}

@@ -1,0 +1,32 @@
+#include "hook/torch/storages.h"
+
+namespace spillway {
+
+StorageId Storages::add(const void* memory, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  const StorageId id{++last_};
+  by_address_.insert_or_assign(begin, Storage{.id = id, .begin = begin, .bytes = bytes});
+  return id;
+}
+
+std::optional<Storages::Storage> Storages::remove(const void* memory) {
+  const std::scoped_lock lock(mutex_);
+  const auto place = by_address_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (place == by_address_.end()) return std::nullopt;
+  const Storage storage = place->second;
+  by_address_.erase(place);
+  return storage;
+}
+
+std::optional<Storages::Storage> Storages::find(const void* address) const {
+  const std::scoped_lock lock(mutex_);
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  auto place = by_address_.upper_bound(at);
+  if (place == by_address_.begin()) return std::nullopt;
+  --place;
+  if (at - place->second.begin >= place->second.bytes) return std::nullopt;
+  return place->second;
+}
+
+}  // namespace spillway

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "hook/recorder/events.h"
+
+namespace spillway {
+
+// The allocations that are alive, by address. Any thread; the lock is a leaf, and nothing under it touches managed memory.
+class Storages {
+ public:
+  struct Storage {
+    StorageId id;
+    std::uintptr_t begin = 0;
+    std::size_t bytes = 0;
+  };
+
+  StorageId add(const void* memory, std::size_t bytes);
+  std::optional<Storage> remove(const void* memory);
+  // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
+  std::optional<Storage> find(const void* address) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::uintptr_t, Storage> by_address_;
+  std::uint64_t last_ = 0;
+};
+
+}  // namespace spillway

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace spillway {
+
+struct MemoryExtent {
+  const void* begin = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+  bool sparse = false;  // some of the bytes, nobody knows beforehand which
+};
+
+// Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
+class TensorMemory {
+ public:
+  virtual ~TensorMemory() = default;
+
+  // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
+  virtual Result<void*> allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) = 0;
+  // Whether this memory lies in what we manage, and a forked child therefore must not free it.
+  virtual bool contains(const void* memory) const = 0;
+
+  // The calling thread's next kernel uses these bytes, and has ended.
+  virtual void kernel_ready(std::span<const MemoryExtent> extents) = 0;
+  virtual void kernel_done() = 0;
+
+  virtual Nanos waited_by_this_thread() = 0;  // for faults, so far
+  virtual std::uint64_t faults() const = 0;
+
+  // Brings the session's counters up to date.
+  virtual void publish() {}
+};
+
+}  // namespace spillway

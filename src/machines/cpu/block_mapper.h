@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "machines/cpu/memory_range.h"
+#include "machines/cpu/userfault.h"
+
+namespace spillway {
+
+// How a block's bytes get out of the managed range and back. Frames are memory of one block each; their number is fixed by
+// the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno; used by the run loop only.
+class BlockMapper {
+ public:
+  virtual ~BlockMapper() = default;
+
+  // How many blocks may be mapped or in flight at a time. The rest of the device's budget, if any, is the mapper's own.
+  virtual std::uint32_t device_blocks() const = 0;
+
+  // Maps a frame without contents and wakes who waits for the block.
+  virtual int populate(std::byte* block) = 0;
+
+  // From now on nobody can change the block's bytes; they are to be read at `buffer` until put_back() or let_go().
+  virtual int take_off(std::byte* block, std::byte*& buffer) = 0;
+  // Undoes take_off(): whoever waits goes on, and no write is lost.
+  virtual int put_back(std::byte* block, std::byte* buffer) = 0;
+  // The bytes are safe elsewhere or not wanted any more: the frame is free.
+  virtual void let_go(std::byte* block, std::byte* buffer) = 0;
+
+  // Memory to read a block into; null if there is none.
+  virtual std::byte* arrival_buffer() = 0;
+  virtual std::uint32_t free_arrival_buffers() const = 0;
+  virtual std::uint32_t most_arrival_buffers() const = 0;
+  // Gives the buffer's contents to the block, wakes who waits for it, and takes the buffer back.
+  virtual int map(std::byte* block, std::byte* buffer) = 0;
+  virtual void give_up(std::byte* buffer) = 0;
+
+  // The host tier: after take_off(), keeps the bytes in a host frame instead; null if there is none.
+  virtual std::byte* keep_in_host(std::byte* block, std::byte* buffer) = 0;
+  virtual int map_from_host(std::byte* block, std::byte* host) = 0;
+  virtual std::byte* host_buffer() = 0;
+  virtual void give_up_host(std::byte* host) = 0;
+
+  // Frames held for the device when so many blocks use it and so many the host: those kept for reuse count, too.
+  virtual std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t host_in_use) const = 0;
+  // Memory besides the managed range in which frames may be.
+  virtual const MemoryRange& staging() const = 0;
+};
+
+// UFFDIO_MOVE: the page itself goes from the block to a staging slot and back. No copy; frames are made once and reused.
+Result<std::unique_ptr<BlockMapper>> make_moving_mapper(Userfault& userfault, std::uint32_t device_frames,
+                                                        std::uint32_t host_frames);
+// For kernels before 6.8: the block is write-protected while its bytes are copied, then dropped; it comes back as a copy.
+Result<std::unique_ptr<BlockMapper>> make_copying_mapper(Userfault& userfault, std::uint32_t device_frames,
+                                                         std::uint32_t host_frames);
+
+}  // namespace spillway

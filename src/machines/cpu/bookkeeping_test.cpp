@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "machines/cpu/fault_queue.h"
+#include "machines/cpu/inbox.h"
+#include "machines/cpu/stall_clock.h"
+#include "machines/cpu/streams.h"
+#include "machines/cpu/transfer_queue.h"
+
+namespace spillway {
+namespace {
+
+FaultQueue::Entry fault_at(std::uintptr_t address) { return {{reinterpret_cast<std::byte*>(address), 1, false}, Nanos{}}; }
+
+TEST(FaultQueue, KeepsTheOrderAndSaysWhenItTurnedOneAway) {
+  auto queue = std::make_unique<FaultQueue>();
+  for (std::uintptr_t index = 0; index < FaultQueue::kCapacity; ++index) queue->push(fault_at(index));
+  EXPECT_FALSE(queue->take_overflow());
+  queue->push(fault_at(99));
+  EXPECT_TRUE(queue->take_overflow());
+  EXPECT_FALSE(queue->take_overflow());
+  for (std::uintptr_t index = 0; index < FaultQueue::kCapacity; ++index)
+    EXPECT_EQ(queue->pop()->fault.address, reinterpret_cast<std::byte*>(index));
+  EXPECT_FALSE(queue->pop());
+}
+
+TEST(FaultQueue, HandsOverBetweenTwoThreads) {
+  auto queue = std::make_unique<FaultQueue>();
+  constexpr std::uintptr_t kCount = 20'000;
+  std::thread pusher([&] {
+    for (std::uintptr_t index = 1; index <= kCount;) {
+      queue->push(fault_at(index));
+      if (!queue->take_overflow()) ++index;
+    }
+  });
+  std::uintptr_t last = 0;
+  while (last < kCount)
+    if (const auto entry = queue->pop()) {
+      const auto seen = reinterpret_cast<std::uintptr_t>(entry->fault.address);
+      ASSERT_EQ(seen, last + 1);
+      last = seen;
+    }
+  pusher.join();
+}
+
+TEST(Inbox, CountsAnAllocationBeforeItIsRead) {
+  auto bell = Doorbell::make();
+  ASSERT_TRUE(bell);
+  Inbox inbox(8, *bell);
+  inbox.allocated({3}, {{2}, 2});
+  EXPECT_EQ(inbox.allocations({2}), 1u);
+  EXPECT_EQ(inbox.allocations({4}), 0u);
+  const BlockAccess access{{{1}, 1}, true, false};
+  inbox.kernel_ready({0}, {7}, std::span(&access, 1));
+  Inbox::Batch batch;
+  inbox.take(batch);
+  ASSERT_EQ(batch.messages.size(), 2u);
+  EXPECT_EQ(batch.messages[0].kind, Inbox::Kind::allocated);
+  EXPECT_EQ(batch.messages[1].access_count, 1u);
+  EXPECT_TRUE(batch.accesses[batch.messages[1].first_access].writes);
+  inbox.take(batch);
+  EXPECT_TRUE(batch.messages.empty());
+}
+
+TEST(Streams, EachThreadHasItsOwnWhicheverWayItIsAsked) {
+  Streams streams, others;
+  const StreamId mine = streams.of_this_thread();
+  EXPECT_EQ(streams.of_this_thread(), mine);
+  EXPECT_EQ(streams.of(::gettid()), mine);
+  const StreamId unknown = streams.of(1);
+  EXPECT_NE(unknown, mine);
+  EXPECT_EQ(streams.of(1), unknown);
+  std::thread([&] {
+    const StreamId theirs = streams.of_this_thread();
+    EXPECT_NE(theirs, mine);
+    EXPECT_NE(theirs, unknown);
+  }).join();
+  EXPECT_EQ(others.of_this_thread(), StreamId{0});
+}
+
+TEST(StallClock, AddsUpThreadsAndCountsTheProcessOnce) {
+  auto clock = std::make_unique<StallClock>();
+  clock->begin({1}, {0}, Nanos{100});
+  clock->begin({2}, {1}, Nanos{150});
+  clock->end({1}, Nanos{200});
+  clock->end({2}, Nanos{400});
+  clock->end({2}, Nanos{500});
+  EXPECT_EQ(clock->of({0}), Nanos{100});
+  EXPECT_EQ(clock->of({1}), Nanos{250});
+  EXPECT_EQ(clock->of_all_threads(), Nanos{350});
+  EXPECT_EQ(clock->of_the_process(), Nanos{300});
+  clock->begin({3}, {0}, Nanos{1000});
+  clock->begin({3}, {0}, Nanos{1100});  // The same fault, told again.
+  clock->end({3}, Nanos{1200});
+  EXPECT_EQ(clock->of_the_process(), Nanos{500});
+  EXPECT_EQ(clock->of_all_threads(), Nanos{550});
+}
+
+TEST(TransferQueue, TheMostUrgentComesFirstAndEqualOnesInOrder) {
+  TransferQueue queue;
+  queue.push({1}, Urgency::plan);
+  queue.push({2}, Urgency::fault);
+  queue.push({3}, Urgency::fault);
+  EXPECT_EQ(queue.front(), BlockId{2});
+  queue.pop();
+  EXPECT_EQ(queue.erase({3}), 1u);
+  EXPECT_EQ(queue.erase({3}), 0u);
+  EXPECT_EQ(queue.front(), BlockId{1});
+  queue.pop();
+  EXPECT_TRUE(queue.empty());
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,111 @@
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "base/check.h"
+#include "machines/cpu/block_mapper.h"
+
+namespace spillway {
+namespace {
+
+// The block is write-protected and nobody can change it; ThreadSanitizer cannot know that, so it must not see the reads.
+#ifdef __SANITIZE_THREAD__
+[[gnu::no_sanitize("thread"), gnu::noinline]] void copy_block(std::byte* to, const std::byte* from) {
+  const auto* source = reinterpret_cast<const volatile std::uint64_t*>(from);
+  auto* target = reinterpret_cast<volatile std::uint64_t*>(to);
+  for (std::size_t at = 0; at < kBlockBytes.value / sizeof *source; ++at) target[at] = source[at];
+}
+#else
+void copy_block(std::byte* to, const std::byte* from) { std::memcpy(to, from, kBlockBytes.value); }
+#endif
+
+// Blocks leave from where they are, write-protected, and arrive through a few staging buffers, which are part of the
+// device's budget. The kernel makes a block's frame when it is mapped and takes it back when it is dropped.
+class CopyingMapper final : public BlockMapper {
+ public:
+  CopyingMapper(Userfault& userfault, MemoryRange buffers, MemoryRange zeroes, std::uint32_t device_frames,
+                std::uint32_t arrivals)
+      : userfault_(userfault), buffers_(std::move(buffers)), zeroes_(std::move(zeroes)), device_frames_(device_frames),
+        arrivals_(arrivals) {
+    // Only ever read, so it stays the kernel's one page of zeroes and takes no memory.
+    ::madvise(zeroes_.begin(), zeroes_.bytes(), MADV_NOHUGEPAGE);
+    ::mprotect(zeroes_.begin(), zeroes_.bytes(), PROT_READ);
+    for (std::uint32_t index = buffers_.blocks(); index > 0; --index)
+      (index > arrivals ? host_ : free_).push_back(buffers_.block(index - 1));
+  }
+
+  std::uint32_t device_blocks() const override { return device_frames_ - arrivals_; }
+
+  int populate(std::byte* block) override { return userfault_.copy(block, zeroes_.begin(), kBlockBytes.value); }
+
+  int take_off(std::byte* block, std::byte*& buffer) override {
+    const int error = userfault_.protect(block, kBlockBytes.value, true);
+    if (error == 0) buffer = block;
+    return error;
+  }
+  int put_back(std::byte* block, std::byte*) override { return userfault_.protect(block, kBlockBytes.value, false); }
+  void let_go(std::byte* block, std::byte*) override {
+    CHECK(::madvise(block, kBlockBytes.value, MADV_DONTNEED) == 0);
+    userfault_.wake(block, kBlockBytes.value);  // Whoever waits to write finds the block absent now and faults again.
+  }
+
+  std::byte* arrival_buffer() override { return take(free_); }
+  std::uint32_t free_arrival_buffers() const override { return static_cast<std::uint32_t>(free_.size()); }
+  std::uint32_t most_arrival_buffers() const override { return arrivals_; }
+  int map(std::byte* block, std::byte* buffer) override {
+    const int error = userfault_.copy(block, buffer, kBlockBytes.value);
+    if (error == 0) free_.push_back(buffer);
+    return error;
+  }
+  void give_up(std::byte* buffer) override { free_.push_back(buffer); }
+
+  std::byte* keep_in_host(std::byte* block, std::byte* buffer) override {
+    std::byte* host = take(host_);
+    if (host == nullptr) return nullptr;
+    copy_block(host, buffer);
+    let_go(block, buffer);
+    return host;
+  }
+  int map_from_host(std::byte* block, std::byte* host) override {
+    const int error = userfault_.copy(block, host, kBlockBytes.value);
+    if (error == 0) host_.push_back(host);
+    return error;
+  }
+  std::byte* host_buffer() override { return take(host_); }
+  void give_up_host(std::byte* host) override { host_.push_back(host); }
+
+  std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t) const override {
+    return device_in_use + arrivals_;
+  }
+  const MemoryRange& staging() const override { return buffers_; }
+
+ private:
+  static std::byte* take(std::vector<std::byte*>& from) {
+    if (from.empty()) return nullptr;
+    std::byte* buffer = from.back();
+    from.pop_back();
+    return buffer;
+  }
+
+  Userfault& userfault_;
+  MemoryRange buffers_, zeroes_;
+  std::uint32_t device_frames_;
+  std::uint32_t arrivals_;  // how many of the buffers, from the first, are for arrivals
+  std::vector<std::byte*> free_, host_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<BlockMapper>> make_copying_mapper(Userfault& userfault, std::uint32_t device_frames,
+                                                         std::uint32_t host_frames) {
+  const std::uint32_t arrivals = std::clamp(device_frames / 8, 1u, 8u);
+  CHECK(device_frames > arrivals);
+  TRY(MemoryRange buffers, MemoryRange::reserve(arrivals + host_frames));
+  TRY(MemoryRange zeroes, MemoryRange::reserve(1));
+  return std::make_unique<CopyingMapper>(userfault, std::move(buffers), std::move(zeroes), device_frames, arrivals);
+}
+
+}  // namespace spillway

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "machines/cpu/clock.h"
+#include "machines/cpu/cpu_machine.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t kReadsAtOnce = 16;
+
+}  // namespace
+
+void CpuMachine::handle(const Populate& command) {
+  for (BlockId id = command.blocks.first; id < command.blocks.end(); ++id.value) {
+    Block& block = at(id);
+    if (block.kept) {  // Its frame was never given up.
+      block.kept = false;
+      std::erase(kept_, id);
+      continue;
+    }
+    CHECK(block.state == BlockState::empty);
+    block.state = BlockState::resident;
+    block.awaits_frame = true;
+    awaiting_frame_.push_back(id);
+  }
+  populate_waiting();
+}
+
+void CpuMachine::populate_waiting() {
+  while (!awaiting_frame_.empty() && has_room(1)) {
+    const BlockId id = awaiting_frame_.front();
+    awaiting_frame_.pop_front();
+    at(id).awaits_frame = false;
+    ++device_in_use_;
+    stall_.end(id, now());
+    if (const int error = mapper_->populate(address(id)); error != 0) return give_up("map a new block", error);
+  }
+  note_usage();
+}
+
+void CpuMachine::begin_arrival(Job& job) {
+  const Move& move = job.move;
+  const bool up = move.to == Tier::device;
+  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) at(id).state = BlockState::arriving;
+  if (move.from == Tier::ssd) return reads_.push(move.blocks.first, move.urgency);
+  if (up) {
+    if (!map_from_host(job)) awaiting_map_.push_back(move.id.value);
+    return;
+  }
+  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {  // host to ssd
+    writes_.push(id, move.urgency);
+    ++job.rest;
+  }
+}
+
+bool CpuMachine::map_from_host(Job& job) {
+  const BlockRange blocks = job.move.blocks;
+  if (!has_room(blocks.count)) return false;
+  for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    stall_.end(id, now());
+    if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
+      give_up("map a block from host memory", error);
+      return true;
+    }
+    at(id).state = BlockState::resident;
+    ++device_in_use_;
+    --host_in_use_;
+  }
+  note_usage();
+  answer(job, true);
+  return true;
+}
+
+void CpuMachine::start_reads() {
+  while (reading_ < kReadsAtOnce && !reads_.empty()) {
+    if (!start_chunk(jobs_.at(at(reads_.front()).job))) return;
+    reads_.pop();
+  }
+}
+
+// Arrivals get all their buffers at once: two that each wait for the other's would wait for ever.
+bool CpuMachine::start_chunk(Job& job) {
+  const bool up = job.move.to == Tier::device;
+  const std::uint32_t rest = job.move.blocks.count - job.settled;
+  const std::uint32_t chunk = up ? std::min(rest, mapper_->most_arrival_buffers()) : rest;
+  if (up && (!has_room(chunk) || mapper_->free_arrival_buffers() < chunk)) return false;
+  job.chunk = job.rest = chunk;
+  for (std::uint32_t index = 0; index < chunk; ++index) {
+    const BlockId id{job.move.blocks.first.value + job.settled + index};
+    Block& block = at(id);
+    block.buffer = up ? mapper_->arrival_buffer() : mapper_->host_buffer();
+    ++(up ? device_in_use_ : host_in_use_);
+    if (block.buffer == nullptr) {
+      give_up("get memory for a block that comes back", ENOMEM);
+      return false;
+    }
+    block.transferring = true;
+    ++reading_;
+    io_->start({.id = id.value, .write = false, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
+  }
+  note_usage();
+  return true;
+}
+
+void CpuMachine::finish_chunk(Job& job) {
+  const bool up = job.move.to == Tier::device;
+  const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
+  if (job.error != 0) {
+    for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
+      std::byte* buffer = std::exchange(at(id).buffer, nullptr);
+      up ? mapper_->give_up(buffer) : mapper_->give_up_host(buffer);
+      --(up ? device_in_use_ : host_in_use_);
+    }
+    if (job.settled > 0) return give_up("read the rest of a tensor back from the SSD", job.error);
+    for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
+    return answer(job, false);
+  }
+  for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
+    Block& block = at(id);
+    give_back_slot(block);
+    if (!up) {
+      block.state = BlockState::stored;
+      block.lower = Tier::host;
+      continue;
+    }
+    stall_.end(id, now());
+    block.state = BlockState::resident;
+    if (const int error = mapper_->map(address(id), std::exchange(block.buffer, nullptr)); error != 0)
+      return give_up("map a block that has come back", error);
+  }
+  job.settled += job.chunk;
+  if (job.settled == job.move.blocks.count) return answer(job, true);
+  reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
+}
+
+void CpuMachine::transfer_ended(const Completion& completion) {
+  Block& block = at({completion.id});
+  CHECK(block.transferring);
+  block.transferring = false;
+  Job& job = jobs_.at(block.job);
+  const bool write = job.move.to == Tier::ssd;
+  --(write ? writing_ : reading_);
+  if (completion.error != 0) {
+    job.error = completion.error;
+    stats_.transfer_failed(completion.error);
+  }
+  CHECK(job.rest > 0);
+  if (--job.rest > 0) return;
+  write ? finish_write(job) : finish_chunk(job);
+}
+
+void CpuMachine::pump() {
+  populate_waiting();
+  while (!awaiting_map_.empty() && map_from_host(jobs_.at(awaiting_map_.front()))) awaiting_map_.pop_front();
+  start_writes();
+  start_reads();
+}
+
+// The job is over and gone afterwards.
+void CpuMachine::answer(const Job& job, bool done) {
+  const Move& move = job.move;
+  if (done) stats_.moved(move.from, move.to, kBlockBytes * move.blocks.count);
+  answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
+  note_usage();
+  jobs_.erase(move.id.value);
+}
+
+// A page of the blocks cannot be taken off now: the script has direct I/O on it, or has locked it. That is no failure of the
+// tier below, but another victim must not be tried before others had their turn.
+void CpuMachine::refuse(const Job& job) {
+  delayed_.push_back(MoveFailed{job.move.id, true});
+  jobs_.erase(job.move.id.value);
+}
+
+void CpuMachine::note_usage() {
+  stats_.raise_peak(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
+  stats_.raise_peak(Tier::host, kBlockBytes * host_in_use_);
+  stats_.raise_peak(Tier::ssd, kBlockBytes * ssd_in_use_);
+}
+
+// Something waits for what only the script's threads can bring about, and those do not ring.
+bool CpuMachine::waits_for_room() const {
+  return !delayed_.empty() || !kept_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() || (!writes_.empty() && writing_ == 0) ||
+         (!reads_.empty() && reading_ == 0);
+}
+
+void CpuMachine::give_up(const char* what, int error) {
+  if (!failure_) failure_ = Error{Errc::io, fmt::format("cannot {}: {}", what, errno_text(error))};
+}
+
+}  // namespace spillway

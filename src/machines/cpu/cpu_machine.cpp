@@ -1,0 +1,199 @@
+#include "machines/cpu/cpu_machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "machines/cpu/clock.h"
+#include "machines/cpu/ring.h"
+
+namespace spillway {
+namespace {
+
+// How soon to look again while something waits that nobody rings the bell for.
+constexpr std::chrono::microseconds kRetry{1000};
+
+}  // namespace
+
+CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
+                       MemoryRange range)
+    : options_(options), file_(file), bell_(std::move(bell)), userfault_(std::move(userfault)), range_(std::move(range)),
+      inbox_(options.range_blocks, bell_), blocks_(options.range_blocks) {}
+
+Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
+  CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
+  TRY(Doorbell bell, Doorbell::make());
+  TRY(Userfault userfault, Userfault::open());
+  TRY(MemoryRange range, MemoryRange::reserve(options.range_blocks));
+  TRY_VOID(userfault.watch(range.begin(), range.bytes()));
+  std::unique_ptr<CpuMachine> machine(
+      new CpuMachine(options, file, std::move(bell), std::move(userfault), std::move(range)));
+  const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
+  TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
+  TRY(auto ring, Ring::open(file.fd(), machine->bell_));
+  machine->ring_descriptor_ = ring->fd();
+  machine->io_ = std::move(ring);
+  if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
+  TRY(machine->reader_, FaultReader::start(machine->userfault_, machine->fault_queue_, machine->bell_));
+  return machine;
+}
+
+CpuMachine::~CpuMachine() {
+  // The kernel must have let go of the buffers before they are unmapped, or a late read would hit whoever comes next.
+  for (std::size_t under_way = writing_ + reading_; under_way > 0; under_way -= std::min(under_way, ended_.size())) {
+    ended_.clear();
+    if (!io_->wait(ended_, std::nullopt)) break;
+  }
+}
+
+void CpuMachine::stop() {
+  stop_.store(true, std::memory_order_release);
+  bell_.ring();
+}
+
+std::vector<int> CpuMachine::descriptors() const { return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd()}; }
+
+CpuMachine::StreamState& CpuMachine::stream(StreamId id) {
+  if (id.value >= streams_state_.size()) streams_state_.resize(id.value + 1);
+  return streams_state_[id.value];
+}
+
+void CpuMachine::submit(std::span<const Command> commands) {
+  for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
+  pump();
+}
+
+void CpuMachine::handle(const Launch& command) {
+  StreamState& state = stream(command.stream);
+  state.launched = true;
+  if (!state.deferred.empty()) resumable_.push_back(command.stream);
+}
+
+Result<Stamped> CpuMachine::wait() {
+  for (;;) {
+    if (failure_) return std::unexpected(*failure_);
+    if (stopped()) return fail(Errc::unavailable, "stopped");
+    if (auto event = next_event()) {
+      last_ = std::max(last_, now());
+      return Stamped{last_, *event};
+    }
+    settle_kept();
+    pump();
+    if (!faults_.empty() || !answers_.empty()) continue;
+    const std::optional<std::chrono::microseconds> timeout =
+        waits_for_room() ? std::optional(kRetry) : std::nullopt;
+    ended_.clear();
+    TRY_VOID(io_->wait(ended_, timeout));
+    answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
+    delayed_.clear();
+    for (const Completion& completion : ended_) transfer_ended(completion);
+    pump();
+    collect();
+  }
+}
+
+// Faults are taken before messages: whatever a thread told before it faulted is in the batch then.
+void CpuMachine::collect() {
+  if (fault_queue_.take_overflow()) userfault_.wake(range_.begin(), range_.bytes());
+  while (const auto entry = fault_queue_.pop()) faults_.push_back(*entry);
+  inbox_.take(batch_);
+  batch_at_ = 0;
+}
+
+std::optional<Event> CpuMachine::next_event() {
+  if (!answers_.empty()) {
+    const Event event = answers_.front();
+    answers_.pop_front();
+    return event;
+  }
+  if (auto event = next_resumed()) return event;
+  while (batch_at_ < batch_.messages.size()) {
+    const Inbox::Message& message = batch_.messages[batch_at_++];
+    if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
+      return event;
+  }
+  while (!faults_.empty()) {
+    const FaultQueue::Entry entry = faults_.front();
+    faults_.pop_front();
+    if (auto event = tell_fault(entry)) return event;
+  }
+  return std::nullopt;
+}
+
+std::optional<Event> CpuMachine::next_resumed() {
+  while (!resumable_.empty()) {
+    StreamState& state = stream(resumable_.back());
+    const bool ready = !state.deferred.empty() &&
+                       (state.launched || state.deferred.front().first.kind != Inbox::Kind::kernel_done);
+    if (!ready) {
+      resumable_.pop_back();
+      continue;
+    }
+    const Inbox::Message message = state.deferred.front().first;
+    resumed_accesses_ = std::move(state.deferred.front().second);
+    state.deferred.pop_front();
+    if (message.kind == Inbox::Kind::kernel_done) return KernelDone{message.stream};
+    state.launched = false;
+    return KernelReady{message.stream, message.kernel, resumed_accesses_};
+  }
+  return std::nullopt;
+}
+
+std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
+  const BlockRange blocks = message.blocks;
+  switch (message.kind) {
+    case Inbox::Kind::allocated:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        ++at(id).told_allocations;
+        ++at(id).tensors;
+      }
+      return Allocated{message.tensor, blocks};
+    case Inbox::Kind::freed:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        CHECK(at(id).tensors > 0);
+        --at(id).tensors;
+      }
+      return Freed{message.tensor, blocks};
+    case Inbox::Kind::kernel_ready:
+    case Inbox::Kind::kernel_done: return tell_kernel(message, accesses);
+  }
+  return std::nullopt;
+}
+
+// See Note [Kernels that are over].
+std::optional<Event> CpuMachine::tell_kernel(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
+  StreamState& state = stream(message.stream);
+  const bool ready = message.kind == Inbox::Kind::kernel_ready;
+  if (!state.deferred.empty() || !state.launched) {
+    state.deferred.emplace_back(message, std::vector(accesses.begin(), accesses.end()));
+    return std::nullopt;
+  }
+  if (!ready) return KernelDone{message.stream};
+  state.launched = false;
+  return KernelReady{message.stream, message.kernel, accesses};
+}
+
+std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
+  const BlockId id{range_.index_of(entry.fault.address)};
+  Block& block = at(id);
+  const StreamId stream = streams_.of(entry.fault.thread);
+  const bool leaving_is_off = block.state == BlockState::leaving && jobs_.at(block.job).undone;
+  if (leaving_is_off || (block.state == BlockState::resident && !block.awaits_frame)) {  // It came in the meantime.
+    userfault_.wake(address(id), kBlockBytes.value);
+    return std::nullopt;
+  }
+  stall_.begin(id, stream, entry.at);
+  if (block.awaits_frame) return std::nullopt;
+  stats_.fault();
+  if (block.state == BlockState::leaving && options_.method == EvictionMethod::copy) {
+    // Somebody writes to a block that is being copied out: it stays, and the writer goes on at once.
+    handle(Cancel{{block.job}});
+    return std::nullopt;
+  }
+  return Faulted{stream, {id, 1}};
+}
+
+}  // namespace spillway

@@ -1,0 +1,194 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/machine.h"
+#include "machines/cpu/block_io.h"
+#include "machines/cpu/block_mapper.h"
+#include "machines/cpu/cpu_stats.h"
+#include "machines/cpu/doorbell.h"
+#include "machines/cpu/eviction_method.h"
+#include "machines/cpu/fault_queue.h"
+#include "machines/cpu/fault_reader.h"
+#include "machines/cpu/inbox.h"
+#include "machines/cpu/spill_file.h"
+#include "machines/cpu/stall_clock.h"
+#include "machines/cpu/streams.h"
+#include "machines/cpu/transfer_queue.h"
+#include "memory/block_state.h"
+
+namespace spillway {
+
+struct CpuMachineOptions {
+  std::uint32_t device_frames = 0;  // the whole budget, in blocks
+  std::uint32_t host_frames = 0;
+  std::uint32_t range_blocks = 0;   // addresses to hand out
+  EvictionMethod method = EvictionMethod::move;
+  // Stands between the machine and the file; for tests that make transfers fail.
+  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
+};
+
+// The device is a bounded part of RAM: blocks of one managed range are mapped or not, and touching one that is not is a
+// real page fault. It obeys the executor and never decides.
+//
+// submit() and wait() belong to one thread, the run loop; it may allocate, but must never touch the managed range or take a
+// lock that a thread of the script could hold while it faults. All const calls and inbox() are for any thread.
+//
+// Note [A dead block that lives again]
+// Messages take their time, so the executor may drop a dead block that has just been given to a new tensor and written to.
+// The machine looks after it has taken the block off: if an allocation has been posted that it has not told the executor
+// of, the block goes back and its frame stays taken, although the executor believes it free. Once the allocation has been
+// told, the machine reports a fault on the block; the executor answers with room and a Populate, which then has nothing
+// left to do. Whatever needs a frame in between waits here, so the budget holds at every instant.
+//
+// Note [Kernels that are over]
+// Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is told
+// only after the executor has launched the kernel, which its own moves in flight may delay.
+class CpuMachine final : public Machine {
+ public:
+  // The spill file outlives the machine.
+  static Result<std::unique_ptr<CpuMachine>> make(const CpuMachineOptions& options, SpillFile& file);
+  ~CpuMachine() override;
+
+  void submit(std::span<const Command> commands) override;
+  // Fails with Errc::unavailable after stop(); any other failure is the end of what can be served.
+  Result<Stamped> wait() override;
+
+  // Makes wait() fail.
+  void stop();
+  bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  // Which thread calls wait(), for the few faults that it may have itself.
+  void run_loop_is(pid_t thread) { reader_->run_loop_is(thread); }
+
+  Inbox& inbox() { return inbox_; }
+  Streams& streams() { return streams_; }
+  const MemoryRange& range() const { return range_; }
+  const MemoryRange& staging() const { return mapper_->staging(); }
+  std::uint32_t device_blocks() const { return mapper_->device_blocks(); }
+  const CpuStats& stats() const { return stats_; }
+  const StallClock& stall() const { return stall_; }
+  std::vector<int> descriptors() const;  // all that a forked child should close
+
+ private:
+  struct Block {
+    BlockState state = BlockState::empty;
+    Tier lower = Tier::device;
+    bool awaits_frame = false;   // resident for the executor, not mapped yet
+    bool kept = false;           // see Note [A dead block that lives again]
+    bool kept_reported = false;
+    bool transferring = false;
+    bool has_slot = false;
+    std::uint32_t slot = 0;
+    std::uint32_t told_allocations = 0;
+    std::uint32_t tensors = 0;   // as told to the executor
+    std::uint32_t job = 0;       // the move that it is part of
+    std::byte* buffer = nullptr; // where its bytes are while they are off the block, or in a host frame
+  };
+  struct Job {
+    Move move;
+    std::uint32_t rest = 0;     // transfers that have not ended
+    std::uint32_t settled = 0;  // arrivals: so many blocks, from the first, have their bytes
+    std::uint32_t chunk = 0;    // and so many after them are being read
+    int error = 0;
+    bool cancelled = false;
+    bool undone = false;        // the blocks are back already; only transfers are still to end
+  };
+  struct StreamState {
+    bool launched = true;
+    std::deque<std::pair<Inbox::Message, std::vector<BlockAccess>>> deferred;
+  };
+
+  CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range);
+
+  void handle(const Launch& command);
+  void handle(const Move& command);
+  void handle(const Populate& command);
+  void handle(const Discard& command);
+  void handle(const Cancel& command);
+
+  // Evictions (cpu_evictions.cpp).
+  void begin_eviction(Job& job);
+  bool take_all_off(BlockRange blocks);
+  void put_back(BlockRange blocks);
+  void start_writes();
+  void finish_write(Job& job);
+  bool try_discard(BlockId id);
+  void settle_kept();
+
+  // Arrivals (cpu_arrivals.cpp).
+  void populate_waiting();
+  void begin_arrival(Job& job);
+  bool map_from_host(Job& job);
+  void start_reads();
+  bool start_chunk(Job& job);
+  void finish_chunk(Job& job);
+
+  void pump();
+  void transfer_ended(const Completion& completion);
+  void answer(const Job& job, bool done);
+  void refuse(const Job& job);
+  void give_back_slot(Block& block);
+  void note_usage();
+  bool waits_for_room() const;
+  void give_up(const char* what, int error);
+  bool has_room(std::uint32_t frames) const { return device_in_use_ + frames <= mapper_->device_blocks(); }
+
+  // Events (cpu_machine.cpp).
+  std::optional<Event> next_event();
+  std::optional<Event> next_resumed();
+  std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  std::optional<Event> tell_kernel(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  std::optional<Event> tell_fault(const FaultQueue::Entry& entry);
+  void collect();
+
+  Block& at(BlockId id) { return blocks_[id.value]; }
+  std::byte* address(BlockId id) const { return range_.block(id.value); }
+  StreamState& stream(StreamId id);
+
+  CpuMachineOptions options_;
+  SpillFile& file_;
+  Doorbell bell_;
+  Userfault userfault_;
+  MemoryRange range_;
+  Inbox inbox_;
+  Streams streams_;
+  std::unique_ptr<BlockMapper> mapper_;
+  int ring_descriptor_ = -1;
+  std::unique_ptr<BlockIo> io_;
+  FaultQueue fault_queue_;
+  std::unique_ptr<FaultReader> reader_;
+  CpuStats stats_;
+  StallClock stall_;
+  std::atomic<bool> stop_{false};
+
+  std::vector<Block> blocks_;
+  std::unordered_map<std::uint32_t, Job> jobs_;
+  TransferQueue writes_, reads_;
+  std::size_t writing_ = 0, reading_ = 0;
+  std::deque<BlockId> awaiting_frame_;  // populated, as far as the executor knows
+  std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
+  std::vector<BlockId> kept_;
+  std::uint32_t device_in_use_ = 0;  // frames: mapped, leaving and arriving
+  std::uint32_t host_in_use_ = 0;
+  std::uint32_t ssd_in_use_ = 0;
+
+  std::vector<StreamState> streams_state_;
+  Inbox::Batch batch_;
+  std::size_t batch_at_ = 0;
+  std::vector<BlockAccess> resumed_accesses_;
+  std::vector<StreamId> resumable_;
+  std::deque<FaultQueue::Entry> faults_;
+  std::deque<Event> answers_;
+  std::vector<Event> delayed_;  // answers that must not be told before others had their turn
+  std::vector<Completion> ended_;
+  Nanos last_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace spillway

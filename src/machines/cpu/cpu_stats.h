@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// What a CPU machine has done so far. The run loop writes; any thread reads at any time.
+class CpuStats {
+ public:
+  void fault() { faults_.fetch_add(1, std::memory_order_relaxed); }
+  void moved(Tier from, Tier to, Bytes bytes) {
+    moved_[link(from, to)].fetch_add(bytes.value, std::memory_order_relaxed);
+  }
+  void raise_peak(Tier tier, Bytes bytes) {
+    auto& peak = peaks_[static_cast<std::size_t>(tier)];
+    if (peak.load(std::memory_order_relaxed) < bytes.value) peak.store(bytes.value, std::memory_order_relaxed);
+  }
+  void transfer_failed(int error) { last_error_.store(error, std::memory_order_relaxed); }
+
+  std::uint64_t faults() const { return faults_.load(std::memory_order_relaxed); }
+  Bytes moved(Tier from, Tier to) const { return {moved_[link(from, to)].load(std::memory_order_relaxed)}; }
+  Bytes peak(Tier tier) const { return {peaks_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
+  int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
+
+ private:
+  static std::size_t link(Tier from, Tier to) { return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to); }
+
+  std::atomic<std::uint64_t> faults_{0};
+  std::array<std::atomic<std::uint64_t>, 9> moved_{};
+  std::array<std::atomic<std::uint64_t>, 3> peaks_{};
+  std::atomic<int> last_error_{0};
+};
+
+}  // namespace spillway

@@ -1,0 +1,50 @@
+#include "machines/cpu/fault_reader.h"
+
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+
+#include "machines/cpu/clock.h"
+#include "machines/cpu/quiet_thread.h"
+
+namespace spillway {
+
+Result<std::unique_ptr<FaultReader>> FaultReader::start(const Userfault& userfault, FaultQueue& queue,
+                                                        const Doorbell& bell) {
+  TRY(Doorbell stop, Doorbell::make());
+  std::unique_ptr<FaultReader> reader(new FaultReader(userfault, queue, bell, std::move(stop)));
+  reader->thread_ = quiet_thread("spillway-fault", [self = reader.get()] { self->serve(); });
+  return reader;
+}
+
+FaultReader::~FaultReader() {
+  stop_.ring();
+  thread_.join();
+}
+
+void FaultReader::serve() noexcept {
+  std::array<Userfault::Fault, 16> faults;
+  for (;;) {
+    std::array<pollfd, 2> sources{pollfd{userfault_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0}};
+    if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) return;
+    if (sources[1].revents != 0) return;
+    const std::size_t count = userfault_.read(faults);
+    const Nanos at = now();
+    bool news = false;
+    for (std::size_t index = 0; index < count; ++index) {
+      const Userfault::Fault& fault = faults[index];
+      if (fault.thread == run_loop_.load(std::memory_order_relaxed) && !fault.write_protected) {
+        constexpr std::uintptr_t kPage = 4096;
+        auto* page = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(fault.address) / kPage * kPage);
+        if (userfault_.zero(page, kPage) != 0) userfault_.wake(page, kPage);
+        continue;
+      }
+      queue_.push({fault, at});
+      news = true;
+    }
+    if (news) bell_.ring();
+  }
+}
+
+}  // namespace spillway

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "base/result.h"
+#include "machines/cpu/doorbell.h"
+#include "machines/cpu/fault_queue.h"
+#include "machines/cpu/userfault.h"
+
+namespace spillway {
+
+// The thread that takes faults from the kernel and hands them to the run loop. It never allocates, locks, logs or touches
+// managed memory: whoever waits for it may hold any lock of the process.
+class FaultReader {
+ public:
+  // All three outlive the reader; `bell` is rung after each batch.
+  static Result<std::unique_ptr<FaultReader>> start(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell);
+  ~FaultReader();
+  FaultReader(const FaultReader&) = delete;
+
+  // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a tensor
+  // by madvise while the loop copies it; those are zeroes, and the reader says so at once.
+  void run_loop_is(pid_t thread) { run_loop_.store(thread, std::memory_order_relaxed); }
+
+ private:
+  FaultReader(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell, Doorbell stop)
+      : userfault_(userfault), queue_(queue), bell_(bell), stop_(std::move(stop)) {}
+  void serve() noexcept;
+
+  const Userfault& userfault_;
+  FaultQueue& queue_;
+  const Doorbell& bell_;
+  Doorbell stop_;
+  std::atomic<pid_t> run_loop_{0};
+  std::thread thread_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,48 @@
+#include "machines/cpu/inbox.h"
+
+#include "machines/cpu/clock.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t kMuchMessages = 4096;  // A few iterations of a small model; the loop reads them in a millisecond.
+
+}  // namespace
+
+void Inbox::allocated(TensorId tensor, BlockRange blocks) {
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    allocations_[block.value].fetch_add(1, std::memory_order_seq_cst);
+  post({.kind = Kind::allocated, .at = now(), .tensor = tensor, .blocks = blocks});
+}
+
+void Inbox::freed(TensorId tensor, BlockRange blocks) {
+  post({.kind = Kind::freed, .at = now(), .tensor = tensor, .blocks = blocks});
+}
+
+void Inbox::kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses) {
+  post({.kind = Kind::kernel_ready, .at = now(), .stream = stream, .kernel = kernel}, accesses);
+}
+
+void Inbox::kernel_done(StreamId stream) { post({.kind = Kind::kernel_done, .at = now(), .stream = stream}); }
+
+void Inbox::post(const Message& message, std::span<const BlockAccess> accesses) {
+  bool much = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Message& posted = posted_.messages.emplace_back(message);
+    posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
+    posted.access_count = static_cast<std::uint32_t>(accesses.size());
+    posted_.accesses.insert(posted_.accesses.end(), accesses.begin(), accesses.end());
+    much = posted_.messages.size() % kMuchMessages == 0;
+  }
+  if (much) bell_.ring();
+}
+
+void Inbox::take(Batch& batch) {
+  batch.messages.clear();
+  batch.accesses.clear();
+  const std::lock_guard lock(mutex_);
+  std::swap(batch, posted_);
+}
+
+}  // namespace spillway

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "executor/machine.h"
+#include "machines/cpu/doorbell.h"
+
+namespace spillway {
+
+// What the script's threads tell the run loop. Posting is cheap and never waits: the loop is not woken but by faults and when
+// much has piled up, and it reads everything before it serves a fault, so that it always knows what the faulting thread
+// had told before.
+//
+// The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
+class Inbox {
+ public:
+  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done };
+  struct Message {
+    Kind kind;
+    Nanos at;
+    StreamId stream{};
+    KernelId kernel{};
+    TensorId tensor{};
+    BlockRange blocks{};
+    std::uint32_t first_access = 0, access_count = 0;
+  };
+  struct Batch {
+    std::vector<Message> messages;
+    std::vector<BlockAccess> accesses;
+  };
+
+  Inbox(std::uint32_t blocks, const Doorbell& bell)
+      : bell_(bell), allocations_(new std::atomic<std::uint32_t>[blocks]{}) {}
+
+  // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
+  void allocated(TensorId tensor, BlockRange blocks);
+  void freed(TensorId tensor, BlockRange blocks);
+  void kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses);
+  void kernel_done(StreamId stream);
+
+  // All that has been posted since the last call, in order; the batch's own contents are thrown away.
+  void take(Batch& batch);
+
+  // How often a tensor was given memory in this block: it counts before any of its bytes can be written.
+  std::uint32_t allocations(BlockId block) const { return allocations_[block.value].load(std::memory_order_seq_cst); }
+
+ private:
+  void post(const Message& message, std::span<const BlockAccess> accesses = {});
+
+  const Doorbell& bell_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> allocations_;
+  std::mutex mutex_;
+  Batch posted_;
+};
+
+}  // namespace spillway

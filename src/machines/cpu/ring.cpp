@@ -1,0 +1,116 @@
+#include "machines/cpu/ring.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "memory/tier.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t kBell = UINT64_MAX;
+
+std::string remedy(int error) {
+  switch (error) {
+    case ENOSYS: return "use a kernel with io_uring (5.11 or newer), in a container a seccomp profile that allows it";
+    case EPERM:
+      return "allow it with 'sudo sysctl kernel.io_uring_disabled=0', in a container by a seccomp profile that allows "
+             "io_uring_setup, io_uring_enter and io_uring_register";
+    case ENOMEM: return "raise the limit on locked memory (ulimit -l)";
+    default: return "see 'man io_uring_setup'";
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell) {
+  std::unique_ptr<Ring> ring(new Ring(file, bell));
+  if (const int error = -::io_uring_queue_init(2 * kDepth, &ring->ring_, 0); error != 0)
+    return fail(Errc::unavailable, fmt::format("cannot use io_uring: {}; {}", errno_text(error), remedy(error)));
+  ring->open_ = true;
+  return ring;
+}
+
+Ring::~Ring() {
+  if (open_) ::io_uring_queue_exit(&ring_);
+}
+
+void Ring::start(const Transfer& transfer) {
+  const auto free = std::ranges::find(active_, false, &Active::in_use);
+  CHECK(free != active_.end());
+  *free = {transfer, 0, true};
+  prepare(static_cast<std::uint32_t>(free - active_.begin()));
+}
+
+void Ring::prepare(std::uint32_t place) {
+  io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
+  CHECK(sqe != nullptr);  // Twice as many entries as transfers, and each wait() submits all.
+  const Active& active = active_[place];
+  std::byte* memory = active.transfer.memory + active.done;
+  const auto rest = static_cast<unsigned>(kBlockBytes.value - active.done);
+  const std::uint64_t offset = active.transfer.offset + active.done;
+  if (active.transfer.write) ::io_uring_prep_write(sqe, file_, memory, rest, offset);
+  else ::io_uring_prep_read(sqe, file_, memory, rest, offset);
+  ::io_uring_sqe_set_data64(sqe, place);
+}
+
+void Ring::listen() {
+  if (listening_) return;
+  io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
+  CHECK(sqe != nullptr);
+  ::io_uring_prep_poll_add(sqe, bell_.fd(), POLLIN);
+  ::io_uring_sqe_set_data64(sqe, kBell);
+  listening_ = true;
+}
+
+void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
+  if (cqe.user_data == kBell) {
+    listening_ = false;
+    bell_.clear();
+    return;
+  }
+  Active& active = active_[cqe.user_data];
+  const auto place = static_cast<std::uint32_t>(cqe.user_data);
+  if (cqe.res == -EINTR || cqe.res == -EAGAIN) return prepare(place);
+  if (cqe.res > 0) {
+    active.done += static_cast<std::size_t>(cqe.res);
+    if (active.done < kBlockBytes.value) return prepare(place);
+  }
+  const int error = cqe.res > 0 ? 0 : cqe.res < 0 ? -cqe.res : EIO;  // Nothing at all: the file ends too early.
+  ended.push_back({active.transfer.id, error});
+  active.in_use = false;
+}
+
+Result<> Ring::wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) {
+  listen();
+  io_uring_cqe* first = nullptr;
+  int status = 0;
+  if (timeout && timeout->count() == 0) {
+    status = ::io_uring_submit(&ring_);
+    // Completions may wait for us to enter the kernel.
+    if (::io_uring_peek_cqe(&ring_, &first) != 0) first = nullptr;
+  } else if (timeout) {
+    __kernel_timespec time{timeout->count() / 1'000'000, timeout->count() % 1'000'000 * 1000};
+    status = ::io_uring_submit_and_wait_timeout(&ring_, &first, 1, &time, nullptr);
+  } else {
+    status = ::io_uring_submit_and_wait(&ring_, 1);
+  }
+  if (status < 0 && status != -ETIME && status != -EINTR && status != -EAGAIN && status != -EBUSY)
+    return fail(Errc::io, fmt::format("io_uring failed: {}", errno_text(-status)));
+  unsigned head = 0, count = 0;
+  io_uring_cqe* cqe = nullptr;
+  io_uring_for_each_cqe(&ring_, head, cqe) {
+    const io_uring_cqe copy = *cqe;
+    ++count;
+    take(copy, ended);
+  }
+  ::io_uring_cq_advance(&ring_, count);
+  return {};
+}
+
+}  // namespace spillway

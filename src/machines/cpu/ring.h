@@ -1,0 +1,49 @@
+#pragma once
+
+#include <liburing.h>
+
+#include <memory>
+#include <vector>
+
+#include "machines/cpu/block_io.h"
+#include "machines/cpu/doorbell.h"
+
+namespace spillway {
+
+// Block transfers of one file by io_uring. Plain reads and writes: registered buffers would pin their pages, which then
+// could not be moved, and polling threads would take the cores from the script.
+class Ring final : public BlockIo {
+ public:
+  // Both outlive the ring. The error says why io_uring cannot be had, and the remedy.
+  static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell);
+  ~Ring() override;
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  void start(const Transfer& transfer) override;
+  std::size_t depth() const override { return kDepth; }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override;
+  int fd() const { return ring_.ring_fd; }
+
+ private:
+  static constexpr unsigned kDepth = 64;
+  struct Active {
+    Transfer transfer;
+    std::size_t done = 0;  // A transfer may come in parts.
+    bool in_use = false;
+  };
+
+  Ring(int file, const Doorbell& bell) : file_(file), bell_(bell), active_(kDepth) {}
+  void prepare(std::uint32_t place);
+  void listen();
+  void take(const io_uring_cqe& cqe, std::vector<Completion>& ended);
+
+  int file_;
+  const Doorbell& bell_;
+  io_uring ring_{};
+  bool open_ = false;
+  bool listening_ = false;
+  std::vector<Active> active_;
+};
+
+}  // namespace spillway

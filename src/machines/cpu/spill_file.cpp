@@ -1,0 +1,146 @@
+#include "machines/cpu/spill_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <utility>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "memory/tier.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint32_t kStepSlots = 128;  // Space is allocated 256 MiB at a time: each call costs milliseconds.
+
+auto refuse(Errc code, const std::string& directory, const std::string& reason) {
+  return fail(code, fmt::format("cannot spill to {}: {}", directory, reason));
+}
+
+Result<> examine(const std::string& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0)
+    return refuse(Errc::bad_input, directory,
+                  fmt::format("{}; name a directory on an SSD with --ssd", errno_text(errno)));
+  if (!S_ISDIR(status.st_mode))
+    return refuse(Errc::bad_input, directory, "it is not a directory; name one on an SSD with --ssd");
+  struct statfs system {};
+  if (::statfs(directory.c_str(), &system) != 0) return refuse(Errc::io, directory, errno_text(errno));
+  if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
+    return refuse(Errc::bad_input, directory,
+                  "it lies in a tmpfs or ramfs, whose files take up the very memory that is to be spared; name a "
+                  "directory on an SSD with --ssd");
+  return {};
+}
+
+// A file without a name; where the file system cannot make one, a file whose name is taken away at once.
+Result<UniqueFd> make_nameless(const std::string& directory) {
+  constexpr int kFlags = O_DIRECT | O_CLOEXEC;
+  const int nameless = ::open(directory.c_str(), O_TMPFILE | O_RDWR | kFlags, 0600);
+  if (nameless >= 0) return UniqueFd(nameless);
+  int error = errno;
+  if (error == EOPNOTSUPP || error == EISDIR || error == ENOENT) {
+    std::string name = directory + "/.spillway-XXXXXX";
+    const int named = ::mkostemp(name.data(), kFlags);
+    error = errno;
+    ::unlink(name.c_str());  // Where O_DIRECT was refused, the file may be there all the same.
+    if (named >= 0) return UniqueFd(named);
+  }
+  switch (error) {
+    case EINVAL:
+      return refuse(Errc::unavailable, directory,
+                    "its file system takes no O_DIRECT, so spilled data would stay in memory; name a directory on ext4, "
+                    "xfs or btrfs with --ssd");
+    case EROFS:
+    case EACCES:
+      return refuse(Errc::bad_input, directory,
+                    fmt::format("{}; name a directory that you may write to with --ssd", errno_text(error)));
+    default: return refuse(Errc::io, directory, fmt::format("cannot make a file: {}", errno_text(error)));
+  }
+}
+
+// What this process may put into one file.
+Bytes file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return {std::numeric_limits<std::uint64_t>::max()};
+  return {limit.rlim_cur};
+}
+
+}  // namespace
+
+Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) {
+  TRY_VOID(examine(directory));
+  TRY(UniqueFd fd, make_nameless(directory));
+  struct statvfs system {};
+  if (::fstatvfs(fd.get(), &system) != 0) return refuse(Errc::io, directory, errno_text(errno));
+  const Bytes available{static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize};
+  const Bytes usable = std::min(available, file_size_limit());
+  if (capacity > available)
+    return refuse(Errc::bad_input, directory,
+                  fmt::format("it has {} free, not {}; free some space, ask for less with --ssd-capacity or name another "
+                              "directory with --ssd",
+                              to_text(available), to_text(capacity)));
+  if (capacity > usable)
+    return refuse(Errc::bad_input, directory,
+                  fmt::format("the limit on file sizes (ulimit -f) is {}, below the {} asked for; raise the limit",
+                              to_text(usable), to_text(capacity)));
+  const std::uint64_t slots = (capacity.value > 0 ? capacity : usable).value / kBlockBytes.value;
+  if (slots == 0)
+    return refuse(Errc::bad_input, directory,
+                  fmt::format("there is room for {}, less than one block of {}; free some space, raise --ssd-capacity or "
+                              "name another directory with --ssd",
+                              to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
+  return SpillFile(directory, std::move(fd), static_cast<std::uint32_t>(std::min(slots, kMost)));
+}
+
+Result<> SpillFile::reserve(std::uint32_t slots) {
+  const std::uint32_t have = reserved_slots();
+  if (slots <= have) return {};
+  const auto grow = [&](std::uint32_t to) {
+    const Bytes size = kBlockBytes * to;
+    if (size > file_size_limit()) return EFBIG;  // The call itself would raise SIGXFSZ.
+    const auto old_size = static_cast<off_t>((kBlockBytes * have).value);
+    while (::fallocate(fd(), 0, old_size, static_cast<off_t>(size.value) - old_size) != 0)
+      if (errno != EINTR) return errno;
+    reserved_.store(to, std::memory_order_release);
+    return 0;
+  };
+  int error = ENOSPC;
+  if (slots <= capacity_slots_) {
+    const std::uint32_t roomy = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(std::max<std::uint64_t>(slots, std::uint64_t{have} + kStepSlots), capacity_slots_));
+    error = grow(roomy);
+    if (error != 0 && roomy > slots) error = grow(slots);
+    if (error == 0) return {};
+  }
+  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
+              fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
+                          directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
+                          error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4, xfs or btrfs"
+                                              : errno_text(error)));
+}
+
+std::optional<std::uint32_t> SpillFile::take() {
+  if (!free_.empty()) {
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    return slot;
+  }
+  if (used_before_ == reserved_slots()) return std::nullopt;
+  return used_before_++;
+}
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "executor/machine.h"
+
+namespace spillway {
+
+// Blocks that wait for their transfer to start, the most urgent first and those in the order they came.
+class TransferQueue {
+ public:
+  void push(BlockId block, Urgency urgency) { queues_[static_cast<std::size_t>(urgency)].push_back(block); }
+  bool empty() const {
+    return std::ranges::all_of(queues_, [](const auto& queue) { return queue.empty(); });
+  }
+  BlockId front() { return first().front(); }
+  void pop() { first().pop_front(); }
+  // How many were waiting: 1 or 0.
+  std::uint32_t erase(BlockId block) {
+    std::size_t erased = 0;
+    for (auto& queue : queues_) erased += std::erase(queue, block);
+    return static_cast<std::uint32_t>(erased);
+  }
+
+ private:
+  std::deque<BlockId>& first() {
+    const auto found = std::ranges::find_if(queues_, [](const auto& queue) { return !queue.empty(); });
+    CHECK(found != queues_.end());
+    return *found;
+  }
+  std::array<std::deque<BlockId>, 3> queues_;
+};
+
+}  // namespace spillway

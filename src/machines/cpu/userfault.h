@@ -1,0 +1,61 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "base/units.h"
+
+namespace spillway {
+
+// The kernel's page faults, served in user space. Faults of system calls are included, always: with user-mode faults only,
+// write(2) of an evicted tensor would fail.
+//
+// The calls that move pages return 0 or an errno and never allocate. All may be made from any thread.
+class Userfault {
+ public:
+  struct Fault {
+    std::byte* address = nullptr;
+    pid_t thread = 0;
+    bool write_protected = false;  // the page is there, but a write to it has to wait
+  };
+
+  // The error says what is missing and the remedy.
+  static Result<Userfault> open();
+
+  int fd() const { return fd_.get(); }
+  bool can_move() const { return can_move_; }  // UFFDIO_MOVE: Linux 6.8
+
+  // Reports accesses to absent pages of the range, and writes to protected ones.
+  Result<> watch(std::byte* begin, std::size_t bytes);
+  // Lets pages be moved into and out of the range; touching it is as touching any other memory.
+  Result<> admit(std::byte* begin, std::size_t bytes);
+
+  // Takes the faults that wait to be read, at most into.size(); 0 if there are none.
+  std::size_t read(std::span<Fault> into) const;
+
+  // Moves the pages atomically and wakes who waits for them. Pages that the kernel holds for a moment are tried again until
+  // `patience` is over; then all are back where they were and the result is EBUSY.
+  int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience) const;
+  // Maps new pages with these contents and wakes who waits for them.
+  int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  // Maps zeroes.
+  int zero(std::byte* at, std::size_t bytes) const;
+  // From now on, writes wait; or (false) go on.
+  int protect(std::byte* at, std::size_t bytes, bool on) const;
+  // Who waits for these pages looks again.
+  int wake(std::byte* at, std::size_t bytes) const;
+
+ private:
+  Userfault(UniqueFd fd, bool can_move) : fd_(std::move(fd)), can_move_(can_move) {}
+
+  UniqueFd fd_;
+  bool can_move_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,130 @@
+#include "machines/cpu/userfault.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "machines/cpu/eviction_method.h"
+#include "machines/cpu/memory_range.h"
+
+namespace spillway {
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::size_t kBlock = kBlockBytes.value;
+
+class UserfaultTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Userfault::open();
+    if (!opened) GTEST_SKIP() << opened.error().message;
+    userfault_.emplace(std::move(*opened));
+    auto range = MemoryRange::reserve(4);
+    auto staging = MemoryRange::reserve(4);
+    ASSERT_TRUE(range && staging);
+    range_.emplace(std::move(*range));
+    staging_.emplace(std::move(*staging));
+    ASSERT_TRUE(userfault_->watch(range_->begin(), range_->bytes()));
+    ASSERT_TRUE(userfault_->admit(staging_->begin(), staging_->bytes()));
+  }
+  Userfault::Fault next_fault() {
+    std::array<Userfault::Fault, 1> fault;
+    pollfd source{userfault_->fd(), POLLIN, 0};
+    do ::poll(&source, 1, -1);
+    while (userfault_->read(fault) == 0);
+    return fault[0];
+  }
+  std::optional<Userfault> userfault_;
+  std::optional<MemoryRange> range_, staging_;
+};
+
+TEST_F(UserfaultTest, AFaultNamesItsThreadAndACopyServesIt) {
+  pid_t toucher_id = 0;
+  std::byte seen{};
+  std::thread toucher([&] {
+    toucher_id = ::gettid();
+    seen = range_->block(1)[5000];
+  });
+  const Userfault::Fault fault = next_fault();
+  EXPECT_EQ(range_->index_of(fault.address), 1u);
+  EXPECT_FALSE(fault.write_protected);
+  std::memset(staging_->begin(), 9, kBlock);
+  EXPECT_EQ(userfault_->copy(range_->block(1), staging_->begin(), kBlock), 0);
+  toucher.join();
+  EXPECT_EQ(fault.thread, toucher_id);
+  EXPECT_EQ(seen, std::byte{9});
+}
+
+TEST_F(UserfaultTest, AProtectedPageLetsReadersPassAndHoldsWriters) {
+  std::memset(staging_->begin(), 1, kBlock);
+  ASSERT_EQ(userfault_->copy(range_->block(0), staging_->begin(), kBlock), 0);
+  ASSERT_EQ(userfault_->protect(range_->block(0), kBlock, true), 0);
+  const std::atomic_ref<std::byte> byte(range_->block(0)[77]);  // Two threads use it, and only the kernel orders them.
+  EXPECT_EQ(byte.load(), std::byte{1});
+  std::thread writer([&] { byte.store(std::byte{2}); });
+  EXPECT_TRUE(next_fault().write_protected);
+  EXPECT_EQ(byte.load(), std::byte{1});
+  ASSERT_EQ(userfault_->protect(range_->block(0), kBlock, false), 0);
+  writer.join();
+  EXPECT_EQ(byte.load(), std::byte{2});
+}
+
+TEST_F(UserfaultTest, AMoveTakesThePageAwayAndBringsItBack) {
+  if (!userfault_->can_move()) GTEST_SKIP() << "this kernel has no UFFDIO_MOVE (Linux 6.8)";
+  std::memset(staging_->block(0), 3, kBlock);
+  ASSERT_EQ(userfault_->move(range_->block(2), staging_->block(0), kBlock, 1ms), 0);
+  EXPECT_EQ(range_->block(2)[kBlock - 1], std::byte{3});
+  ASSERT_EQ(userfault_->move(staging_->block(3), range_->block(2), kBlock, 1ms), 0);
+  std::byte seen{};
+  std::thread toucher([&] { seen = range_->block(2)[0]; });
+  EXPECT_EQ(range_->index_of(next_fault().address), 2u);
+  ASSERT_EQ(userfault_->move(range_->block(2), staging_->block(3), kBlock, 1ms), 0);
+  toucher.join();
+  EXPECT_EQ(seen, std::byte{3});
+}
+
+TEST_F(UserfaultTest, AMoveOntoPagesThatAreThereIsRefusedAndChangesNothing) {
+  if (!userfault_->can_move()) GTEST_SKIP() << "this kernel has no UFFDIO_MOVE (Linux 6.8)";
+  std::memset(staging_->block(0), 1, 2 * kBlock);
+  EXPECT_EQ(userfault_->move(staging_->block(1), staging_->block(0), kBlock, 100us), EEXIST);
+  EXPECT_EQ(staging_->block(0)[0], std::byte{1});
+}
+
+TEST_F(UserfaultTest, WhatTheScriptHasDroppedMovesAsZeroes) {
+  if (!userfault_->can_move()) GTEST_SKIP() << "this kernel has no UFFDIO_MOVE (Linux 6.8)";
+  std::memset(staging_->block(0), 1, kBlock);
+  ASSERT_EQ(userfault_->move(range_->block(0), staging_->block(0), kBlock, 1ms), 0);
+  ASSERT_EQ(::madvise(range_->block(0) + 8192, 4096, MADV_DONTNEED), 0);
+  ASSERT_EQ(userfault_->move(staging_->block(1), range_->block(0), kBlock, 1ms), 0);
+  EXPECT_EQ(staging_->block(1)[8191], std::byte{1});
+  EXPECT_EQ(staging_->block(1)[8192], std::byte{0});
+  EXPECT_EQ(staging_->block(1)[8192 + 4096], std::byte{1});
+}
+
+TEST_F(UserfaultTest, WhoeverWaitsFaultsAgainWhenWoken) {
+  std::thread toucher([&] { range_->block(3)[0] = std::byte{1}; });
+  next_fault();
+  EXPECT_EQ(userfault_->wake(range_->begin(), range_->bytes()), 0);
+  EXPECT_EQ(range_->index_of(next_fault().address), 3u);
+  EXPECT_EQ(userfault_->zero(range_->block(3), 4096), 0);
+  toucher.join();
+}
+
+TEST(EvictionMethod, TheCopyingPathIsAlwaysThereAndAutomaticPrefersToMove) {
+  auto opened = Userfault::open();
+  if (!opened) GTEST_SKIP() << opened.error().message;
+  EXPECT_EQ(choose(EvictionMethod::copy), EvictionMethod::copy);
+  const auto automatic = choose(EvictionMethod::automatic);
+  ASSERT_TRUE(automatic);
+  EXPECT_EQ(*automatic, opened->can_move() ? EvictionMethod::move : EvictionMethod::copy);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,68 @@
+#include "machines/sim/layout.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+
+namespace spillway {
+namespace {
+
+constexpr Bytes kSmallest = 4_KiB;  // of the tensors with blocks of their own
+constexpr std::uint64_t kAlignment = 64;
+
+// Puts small tensors into one block until it is full.
+class Packer {
+ public:
+  BlockRange pack(Bytes bytes, std::vector<Bytes>& block_bytes) {
+    const Bytes aligned{(bytes.value + kAlignment - 1) / kAlignment * kAlignment};
+    if (!open_ || block_bytes[open_->value] + aligned > kBlockBytes) {
+      open_ = BlockId{static_cast<std::uint32_t>(block_bytes.size())};
+      block_bytes.push_back(Bytes{});
+    }
+    block_bytes[open_->value] += aligned;
+    return {*open_, 1};
+  }
+
+ private:
+  std::optional<BlockId> open_;
+};
+
+}  // namespace
+
+Layout plain_layout(const Trace& trace) {
+  Layout layout;
+  layout.tensors.reserve(trace.tensors.size());
+  Packer persistent, passing;
+  for (const Tensor& tensor : trace.tensors) {
+    if (tensor.bytes < kSmallest) {
+      layout.tensors.push_back((tensor.persistent ? persistent : passing).pack(tensor.bytes, layout.block_bytes));
+      continue;
+    }
+    const std::uint64_t count = (tensor.bytes.value + kBlockBytes.value - 1) / kBlockBytes.value;
+    CHECK(layout.block_bytes.size() + count < UINT32_MAX);
+    layout.tensors.push_back({{static_cast<std::uint32_t>(layout.block_bytes.size())}, static_cast<std::uint32_t>(count)});
+    layout.block_bytes.insert(layout.block_bytes.end(), count - 1, kBlockBytes);
+    layout.block_bytes.push_back(tensor.bytes - kBlockBytes * (count - 1));
+  }
+  return layout;
+}
+
+std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kernel) const {
+  std::vector<BlockAccess> result;
+  result.reserve(kernel.reads.size() + kernel.writes.size());
+  const auto add = [&](const Access& access, bool writes) {
+    BlockRange blocks = tensors[access.tensor.value];
+    if (trace[access.tensor].bytes >= kSmallest && access.end > access.begin) {
+      const std::uint64_t first = access.begin.value / kBlockBytes.value;
+      const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
+      blocks = {{static_cast<std::uint32_t>(blocks.first.value + first)}, static_cast<std::uint32_t>(last - first + 1)};
+    }
+    result.push_back({blocks, writes, access.sparse});
+  };
+  for (const Access& access : kernel.reads) add(access, false);
+  for (const Access& access : kernel.writes) add(access, true);
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "executor/machine.h"
+#include "memory/tier.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+// Which blocks every tensor of a trace lies in: its own, of at most 2 MiB, the last one as small as the rest of the
+// tensor. Tensors below 4 KiB are packed into shared blocks (G10 section 4.5), persistent ones and others apart.
+struct Layout {
+  std::vector<BlockRange> tensors;  // by TensorId
+  std::vector<Bytes> block_bytes;   // by BlockId
+
+  // What the kernel's reads, then its writes touch, in order.
+  std::vector<BlockAccess> accesses(const Trace& trace, const Kernel& kernel) const;
+};
+
+Layout plain_layout(const Trace& trace);
+
+}  // namespace spillway

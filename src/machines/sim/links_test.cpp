@@ -1,0 +1,100 @@
+#include "machines/sim/links.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace spillway {
+namespace {
+
+constexpr LinkRates kRates{.to_device = 10e9, .from_device = 10e9, .ssd_read = 4e9, .ssd_write = 2e9};
+
+Move move(std::uint32_t id, Tier from, Tier to, Urgency urgency = Urgency::plan) {
+  return {.id = {id}, .blocks = {{0}, 1}, .from = from, .to = to, .urgency = urgency};
+}
+
+// When each move ends, in nanoseconds, if all of them start at once.
+std::map<std::uint32_t, std::uint64_t> ends(Links& links) {
+  std::map<std::uint32_t, std::uint64_t> result;
+  std::vector<Move> ended;
+  while (const auto next = links.next_change()) {
+    ended.clear();
+    links.advance(*next, ended);
+    for (const Move& over : ended) result[over.id.value] = next->value;
+  }
+  return result;
+}
+
+TEST(Links, AMoveTakesItsLatencyAndItsBytesOverTheSlowestRate) {
+  LinkRates rates = kRates;
+  rates.ssd_read_latency = Nanos{500};
+  Links links(rates);
+  links.start(move(1, Tier::host, Tier::device), Bytes{10'000});
+  links.start(move(2, Tier::device, Tier::ssd), Bytes{10'000});
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 1000}, {2, 5000}}));
+  Links reading(rates);
+  reading.start(move(3, Tier::ssd, Tier::device), Bytes{4'000});
+  EXPECT_EQ(ends(reading), (std::map<std::uint32_t, std::uint64_t>{{3, 1500}}));
+}
+
+TEST(Links, HostTrafficGetsWhatTheSsdCannotUse) {
+  Links links(kRates);
+  links.start(move(1, Tier::ssd, Tier::device), Bytes{40'000});   // 4 GB/s
+  links.start(move(2, Tier::host, Tier::device), Bytes{60'000});  // the other 6
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 10'000}, {2, 10'000}}));
+}
+
+TEST(Links, AnIdleWayLeavesItsShareToTheOther) {
+  LinkRates rates = kRates;
+  rates.ssd_read = 100e9;
+  Links links(rates);
+  links.start(move(1, Tier::ssd, Tier::device), Bytes{10'000});   // 5 and 5 until 2000
+  links.start(move(2, Tier::host, Tier::device), Bytes{20'000});  // then 10
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 2000}, {2, 3000}}));
+}
+
+TEST(Links, TheTwoDirectionsDoNotDisturbEachOther) {
+  Links links(kRates);
+  links.start(move(1, Tier::device, Tier::host), Bytes{10'000});
+  links.start(move(2, Tier::host, Tier::device), Bytes{10'000});
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 1000}, {2, 1000}}));
+}
+
+TEST(Links, AFaultOvertakesAPlannedMoveThatGoesOnAfterwards) {
+  Links links(kRates);
+  links.start(move(1, Tier::host, Tier::device), Bytes{10'000});
+  std::vector<Move> ended;
+  links.advance(Nanos{400}, ended);
+  links.start(move(2, Tier::host, Tier::device, Urgency::fault), Bytes{10'000});
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{2, 1400}, {1, 2000}}));
+}
+
+TEST(Links, FaultsMoveNoFasterThanTheyAreHandled) {
+  LinkRates rates = kRates;
+  rates.fault_cost = Nanos{20'000};
+  Links links(rates);
+  links.start(move(1, Tier::host, Tier::device, Urgency::fault), Bytes{2 << 20});  // 32 faults of 64 KiB
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 640'000}}));
+}
+
+TEST(Links, ACancelledMoveIsGone) {
+  Links links(kRates);
+  links.start(move(1, Tier::device, Tier::host), Bytes{10'000});
+  EXPECT_TRUE(links.cancel({1}));
+  EXPECT_FALSE(links.cancel({1}));
+  EXPECT_FALSE(links.next_change());
+}
+
+TEST(Links, NoWorkIsLostHoweverOftenTimeIsCut) {
+  Links whole(kRates), cut(kRates);
+  std::vector<Move> ended;
+  for (Links* links : {&whole, &cut}) {
+    links->start(move(1, Tier::ssd, Tier::device), Bytes{33'333});
+    links->start(move(2, Tier::host, Tier::device), Bytes{77'777});
+  }
+  for (std::uint64_t at = 7; at < 5'000; at += 7) cut.advance(Nanos{at}, ended);
+  EXPECT_EQ(ends(whole), ends(cut));
+}
+
+}  // namespace
+}  // namespace spillway

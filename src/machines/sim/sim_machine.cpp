@@ -1,0 +1,178 @@
+#include "machines/sim/sim_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace spillway {
+namespace {
+
+constexpr StreamId kStream{0};
+// Absent neighbours in the same place fault one after the other; reporting them together changes no time (their moves
+// take as long in sum) and saves events.
+constexpr std::uint32_t kFaultsAtOnce = 16;
+
+}  // namespace
+
+SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
+                       const std::vector<std::optional<Tier>>& placed)
+    : trace_(trace), lifetimes_(lifetimes), layout_(std::move(layout)), links_(rates) {
+  CHECK(!trace_.kernels.empty());
+  CHECK(placed.size() == layout_.block_bytes.size());
+  where_.reserve(placed.size());
+  for (const auto& tier : placed) where_.push_back(tier ? where(*tier) : Where::nowhere);
+}
+
+SimMachine::Where SimMachine::where(Tier tier) {
+  return tier == Tier::device ? Where::device : tier == Tier::host ? Where::host : Where::ssd;
+}
+
+void SimMachine::submit(std::span<const Command> commands) {
+  const auto set = [&](BlockRange blocks, Where place) {
+    std::fill_n(where_.begin() + blocks.first.value, blocks.count, place);
+  };
+  for (const Command& command : commands) {
+    if (const auto* move = std::get_if<Move>(&command)) {
+      Bytes bytes;
+      for (BlockId block = move->blocks.first; block < move->blocks.end(); ++block.value) {
+        CHECK(where_[block.value] == where(move->from));
+        bytes += layout_.block_bytes[block.value];
+      }
+      set(move->blocks, Where::moving);
+      links_.start(*move, bytes);
+    } else if (const auto* populate = std::get_if<Populate>(&command)) {
+      set(populate->blocks, Where::device);
+      arrive(populate->blocks);
+    } else if (const auto* discard = std::get_if<Discard>(&command)) {
+      set(discard->blocks, Where::nowhere);
+    } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
+      if (const auto cancelled = links_.cancel(cancel->move)) {
+        set(cancelled->blocks, where(cancelled->from));
+        push(MoveFailed{cancel->move, true});
+      }
+    } else {
+      CHECK(std::get<Launch>(command).stream == kStream && step_ == Step::ready);
+      step_ = Step::touching;
+      access_ = 0;
+      in_access_ = 0;
+    }
+  }
+}
+
+Result<Stamped> SimMachine::wait() {
+  for (;;) {
+    if (events_.empty() && step_ == Step::touching) touch();
+    if (!events_.empty()) {
+      Event event = std::move(events_.front());
+      events_.pop_front();
+      return Stamped{now_, std::move(event)};
+    }
+    std::optional<Nanos> next = links_.next_change();
+    const bool timed = step_ == Step::gap || step_ == Step::computing;
+    const bool program_first = timed && (!next || deadline_ < *next);
+    if (program_first) next = deadline_;
+    if (!next)
+      return fail(Errc::bad_input, "the simulation is stuck: kernel '" + trace_.kernels[kernel_].name +
+                                       "' waits and nothing moves; this is a bug of Spillway");
+    now_ = *next;
+    ended_.clear();
+    links_.advance(now_, ended_);
+    for (const Move& move : ended_) {
+      std::fill_n(where_.begin() + move.blocks.first.value, move.blocks.count, where(move.to));
+      if (move.to == Tier::device) arrive(move.blocks);
+      push(MoveDone{move.id});
+    }
+    if (!program_first) continue;
+    if (step_ == Step::gap) announce_kernel();
+    else finish_kernel();
+  }
+}
+
+bool SimMachine::iteration_over() const { return step_ == Step::over && events_.empty(); }
+
+void SimMachine::begin_iteration() {
+  CHECK(iteration_over());
+  if (iterations_.empty()) {
+    // In the order of first use, so that what came to the device first is what is used first.
+    std::vector<std::pair<std::uint32_t, TensorId>> present;
+    for (std::uint32_t tensor = 0; tensor < trace_.tensors.size(); ++tensor)
+      if (const Lifetime& life = lifetimes_.tensors[tensor]; life.alive_at_start)
+        present.emplace_back(life.uses.empty() ? UINT32_MAX : life.uses.front().value, TensorId{tensor});
+    std::ranges::sort(present);
+    for (const auto& [first_use, tensor] : present) allocate(tensor);
+  } else {
+    carry_over();
+  }
+  iterations_.push_back({.begin = now_, .end = now_});
+  kernel_ = 0;
+  step_ = Step::gap;
+  deadline_ = now_ + trace_.kernels.front().gap;
+}
+
+// A tensor that is carried under another id takes over the blocks of the one it comes from, and leaves its own.
+void SimMachine::carry_over() {
+  for (std::uint32_t index = 0; index < trace_.tensors.size(); ++index) {
+    const auto from = trace_.tensors[index].carried_from;
+    if (!from || from->value == index) continue;
+    std::swap(layout_.tensors[index], layout_.tensors[from->value]);
+    allocate({index});
+    push(Freed{*from, layout_.tensors[index]});
+  }
+}
+
+void SimMachine::allocate(TensorId tensor) { push(Allocated{tensor, layout_.tensors[tensor.value]}); }
+
+void SimMachine::free(TensorId tensor) { push(Freed{tensor, layout_.tensors[tensor.value]}); }
+
+void SimMachine::announce_kernel() {
+  for (const TensorId tensor : lifetimes_.births[kernel_]) allocate(tensor);
+  accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_]);
+  step_ = Step::ready;
+  ready_at_ = now_;
+  push(KernelReady{kStream, {kernel_}, accesses_});
+}
+
+void SimMachine::touch() {
+  for (; access_ < accesses_.size(); ++access_, in_access_ = 0) {
+    const BlockRange blocks = accesses_[access_].blocks;
+    for (; in_access_ < blocks.count; ++in_access_) {
+      const BlockId block{blocks.first.value + in_access_};
+      const Where place = where_[block.value];
+      if (place == Where::device) continue;
+      if (place == Where::moving || announced_.contains(block)) return;
+      BlockRange absent{block, 1};
+      while (absent.count < kFaultsAtOnce && in_access_ + absent.count < blocks.count &&
+             where_[absent.end().value] == place)
+        ++absent.count;
+      if (place != Where::nowhere) iterations_.back().faults += absent.count;
+      announced_ = absent;
+      return push(Faulted{kStream, absent});
+    }
+  }
+  announced_ = {};
+  if (now_ > ready_at_) ++iterations_.back().stalled_kernels;
+  step_ = Step::computing;
+  deadline_ = now_ + trace_.kernels[kernel_].duration;
+}
+
+// What has been announced as absent arrives in order; what leaves again before it is touched faults again.
+void SimMachine::arrive(BlockRange blocks) {
+  if (!blocks.contains(announced_.first)) return;
+  const BlockId end = std::min(announced_.end(), blocks.end());
+  announced_ = {end, announced_.end().value - end.value};
+}
+
+void SimMachine::finish_kernel() {
+  push(KernelDone{kStream});
+  for (const TensorId tensor : lifetimes_.deaths[kernel_]) free(tensor);
+  if (++kernel_ < trace_.kernels.size()) {
+    step_ = Step::gap;
+    deadline_ = now_ + trace_.kernels[kernel_].gap;
+  } else {
+    step_ = Step::over;
+    iterations_.back().end = now_;
+  }
+}
+
+}  // namespace spillway

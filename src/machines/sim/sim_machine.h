@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "analysis/lifetimes.h"
+#include "executor/machine.h"
+#include "machines/sim/layout.h"
+#include "machines/sim/links.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+// One pass through the trace's kernels.
+struct IterationRecord {
+  Nanos begin, end;
+  std::uint64_t stalled_kernels = 0;
+  std::uint64_t faults = 0;  // blocks that a kernel touched while they were on a lower tier
+};
+
+// A machine with a virtual clock that runs a trace over and over. It plays the program (allocations, kernels that touch
+// their blocks in order, frees) and the hardware (moves over modelled links). It decides nothing about residency: it
+// knows which blocks are mapped only because the executor's commands said so.
+class SimMachine : public Machine {
+ public:
+  // `placed` says where each block's bytes are at the start; nothing for blocks without bytes.
+  SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
+             const std::vector<std::optional<Tier>>& placed);
+
+  void submit(std::span<const Command> commands) override;
+  Result<Stamped> wait() override;
+
+  // True once all events of an iteration have been delivered; begin_iteration() starts the next.
+  bool iteration_over() const;
+  void begin_iteration();
+  const std::vector<IterationRecord>& iterations() const { return iterations_; }
+  const Layout& layout() const { return layout_; }
+
+ private:
+  enum class Where : std::uint8_t { nowhere, device, host, ssd, moving };
+  enum class Step : std::uint8_t { gap, ready, touching, computing, over };
+
+  static Where where(Tier tier);
+  void allocate(TensorId tensor);
+  void free(TensorId tensor);
+  void announce_kernel();
+  void touch();
+  void arrive(BlockRange blocks);
+  void finish_kernel();
+  void carry_over();
+  void push(Event event) { events_.push_back(std::move(event)); }
+
+  const Trace& trace_;
+  const Lifetimes& lifetimes_;
+  Layout layout_;
+  Links links_;
+  std::vector<Where> where_;  // by block
+  std::deque<Event> events_;  // that happen now
+  std::vector<Move> ended_;
+  Nanos now_;
+
+  Step step_ = Step::over;
+  std::uint32_t kernel_ = 0;
+  Nanos deadline_;                      // of the gap or the computation
+  Nanos ready_at_;
+  std::vector<BlockAccess> accesses_;   // of the current kernel
+  std::size_t access_ = 0;              // the next block to touch, as access and place in it
+  std::uint32_t in_access_ = 0;
+  BlockRange announced_;                // reported as absent and not arrived yet
+  std::vector<IterationRecord> iterations_;
+};
+
+}  // namespace spillway

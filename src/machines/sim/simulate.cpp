@@ -1,0 +1,197 @@
+#include "machines/sim/simulate.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/check.h"
+#include "executor/executor.h"
+#include "machines/sim/layout.h"
+#include "machines/sim/links.h"
+#include "machines/sim/sim_machine.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint32_t kMostIterations = 20;
+constexpr std::uint32_t kMeanOf = 10;
+constexpr double kSteadyWithin = 1e-4;
+constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
+
+LinkRates link_rates(const MachineModel& machine) {
+  const auto rate = [](BytesPerSecond value) { return static_cast<double>(value.value); };
+  return {.to_device = rate(machine.link.to_device),
+          .from_device = rate(machine.link.from_device),
+          .ssd_read = rate(machine.ssd_read()),
+          .ssd_write = rate(machine.ssd_write()),
+          .host_latency = machine.link.latency,
+          .ssd_read_latency = machine.ssd.read_latency,
+          .ssd_write_latency = machine.ssd.write_latency,
+          .fault_cost = machine.fault.cost,
+          .fault_bytes = machine.fault.bytes};
+}
+
+PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits) {
+  if (traits.unlimited_device) return {kUnlimited, kUnlimited, kUnlimited};
+  return {machine.device.memory, traits.uses_host ? machine.host.memory : Bytes{}, machine.ssd_capacity()};
+}
+
+// The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
+// beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD; nothing if that is not enough.
+std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout,
+                                                PerTier<Bytes> capacity) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> present;  // first use, tensor
+  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
+    if (const Lifetime& life = lifetimes.tensors[tensor]; life.alive_at_start)
+      present.emplace_back(life.uses.empty() ? UINT32_MAX : life.uses.front().value, tensor);
+  std::ranges::sort(present);
+  const bool all_fits = std::ranges::max(lifetimes.live) <= capacity.device;
+  const Bytes spare = all_fits ? Bytes{} : std::ranges::max(lifetimes.working_set);
+  PerTier<Bytes> room{excess(capacity.device, spare), capacity.host, capacity.ssd};
+  std::vector<std::optional<Tier>> placed(layout.block_bytes.size());
+  for (const auto& [first_use, tensor] : present) {
+    const BlockRange blocks = layout.tensors[tensor];
+    Bytes bytes;
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+      if (!placed[block.value]) bytes += layout.block_bytes[block.value];
+    const auto tier = std::ranges::find_if(kTiers, [&](Tier candidate) { return room[candidate] >= bytes; });
+    if (tier == kTiers.end()) return std::nullopt;
+    room[*tier] -= bytes;
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+      if (!placed[block.value]) placed[block.value] = *tier;
+  }
+  return placed;
+}
+
+PageTable page_table(const Layout& layout, const std::vector<std::optional<Tier>>& placed, PerTier<Bytes> capacity) {
+  PageTable table(capacity);
+  for (std::uint32_t block = 0; block < layout.block_bytes.size(); ++block) {
+    table.add_blocks(1, layout.block_bytes[block]);
+    if (placed[block]) table.place({block}, *placed[block]);
+  }
+  return table;
+}
+
+// What is measured of one iteration.
+struct Measured {
+  Nanos time;
+  std::uint64_t residency = 0;
+  std::uint64_t stalled_kernels = 0, faults = 0;
+  PerLink<Bytes> moved;
+};
+
+template <class F>
+void for_each_link(F&& call) {
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) call(from, to);
+}
+
+PerLink<Bytes> difference(const PerLink<Bytes>& now, const PerLink<Bytes>& before) {
+  PerLink<Bytes> result;
+  for_each_link([&](Tier from, Tier to) { result(from, to) = now(from, to) - before(from, to); });
+  return result;
+}
+
+bool same(const Measured& a, const Measured& b) {
+  const double longer = static_cast<double>(std::max(a.time, b.time).value);
+  const double apart = longer - static_cast<double>(std::min(a.time, b.time).value);
+  return a.residency == b.residency && apart <= kSteadyWithin * longer;
+}
+
+// Tensor by tensor, since tensors that are carried under another id change their blocks.
+std::uint64_t residency(const PageTable& table, const Layout& layout) {
+  std::uint64_t hash = 0;
+  for (const BlockRange& blocks : layout.tensors) hash = table.residency_hash(blocks, hash);
+  return hash;
+}
+
+Measured mean_of_last(const std::vector<Measured>& all) {
+  const std::size_t count = std::min<std::size_t>(kMeanOf, all.size());
+  Measured sum;
+  for (std::size_t at = all.size() - count; at < all.size(); ++at) {
+    sum.time += all[at].time;
+    sum.stalled_kernels += all[at].stalled_kernels;
+    sum.faults += all[at].faults;
+    for_each_link([&](Tier from, Tier to) { sum.moved(from, to) += all[at].moved(from, to); });
+  }
+  sum.time.value /= count;
+  sum.stalled_kernels /= count;
+  sum.faults /= count;
+  for_each_link([&](Tier from, Tier to) { sum.moved(from, to).value /= count; });
+  return sum;
+}
+
+}  // namespace
+
+PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits) {
+  const PerTier<Bytes> limits = capacity(machine, traits);
+  PerTier<Bytes> missing;
+  if (!traits.kernels_fault) missing.device = excess(std::ranges::max(lifetimes.working_set), limits.device);
+  missing.ssd = excess(std::ranges::max(lifetimes.live), limits.device + limits.host + limits.ssd);
+  return missing;
+}
+
+Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
+                                  const PolicyTraits& traits, const Plan* plan) {
+  SimulationResult result;
+  for (const Kernel& kernel : trace.kernels) result.ideal += kernel.gap + kernel.duration;
+  result.shortfall = shortfall(lifetimes, machine, traits);
+  result.feasible = result.shortfall == PerTier<Bytes>{};
+  if (!result.feasible) return result;
+
+  const PerTier<Bytes> limits = capacity(machine, traits);
+  Layout layout = plain_layout(trace);
+  auto placed = cold_placement(trace, lifetimes, layout, limits);
+  if (!placed) {
+    // Tensors that fill all tiers leave no room to move any.
+    result.feasible = false;
+    result.shortfall.ssd = std::ranges::max(lifetimes.working_set);
+    return result;
+  }
+  Executor executor(page_table(layout, *placed, limits),
+                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}}, plan,
+                    static_cast<std::uint32_t>(trace.kernels.size()));
+  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), *placed);
+
+  std::vector<Measured> measured;
+  PerLink<Bytes> moved_before;
+  std::vector<Command> commands;
+  sim.begin_iteration();
+  for (;;) {
+    TRY(const Stamped event, sim.wait());
+    commands.clear();
+    executor.on(event.what, commands);
+    if (const auto& failure = executor.failure()) {
+      // Blocks in flight count twice, so a run may fail though everything would just fit.
+      result.feasible = false;
+      result.shortfall.ssd = failure->bytes;
+      return result;
+    }
+    sim.submit(commands);
+    if (!sim.iteration_over()) continue;
+    const IterationRecord& record = sim.iterations().back();
+    measured.push_back({.time = record.end - record.begin,
+                        .residency = residency(executor.table(), sim.layout()),
+                        .stalled_kernels = record.stalled_kernels,
+                        .faults = record.faults,
+                        .moved = difference(executor.moved(), moved_before)});
+    moved_before = executor.moved();
+    result.steady = measured.size() >= 2 && same(measured.back(), measured[measured.size() - 2]);
+    if (result.steady || measured.size() == kMostIterations) break;
+    sim.begin_iteration();
+  }
+
+  const Measured final = result.steady ? measured.back() : mean_of_last(measured);
+  result.iteration = final.time;
+  result.cold_iteration = measured.front().time;
+  result.stalled_kernels = final.stalled_kernels;
+  result.faults = final.faults;
+  result.moved = final.moved;
+  result.warmup_iterations = static_cast<std::uint32_t>(measured.size()) - (result.steady ? 1 : kMeanOf);
+  for (const Tier tier : kTiers) result.peak[tier] = executor.table().peak(tier);
+  result.skipped_commands = executor.skipped_commands();
+  return result;
+}
+
+}  // namespace spillway

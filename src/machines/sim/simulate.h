@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "analysis/lifetimes.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "memory/tier.h"
+#include "plan/machine_model.h"
+#include "plan/plan.h"
+#include "plan/policy_traits.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+// What one trace costs on one machine under one policy. Times are those of the steady iteration unless named otherwise.
+struct SimulationResult {
+  bool feasible = true;
+  PerTier<Bytes> shortfall;  // what is missing where, if it is not feasible; then the rest means nothing
+  bool steady = false;       // two iterations in a row within 0.01 % and with the same residency at their ends
+  Nanos iteration, cold_iteration, ideal;
+  std::uint64_t stalled_kernels = 0;
+  std::uint64_t faults = 0;   // blocks that came by page faults
+  PerLink<Bytes> moved;
+  PerTier<Bytes> peak;        // of all iterations
+  std::uint32_t warmup_iterations = 0;  // before the steady one
+  std::uint64_t skipped_commands = 0;   // of all iterations: the tensor was not where the plan expected it
+
+  Nanos stall() const { return excess(iteration, ideal); }
+  double percent_of_ideal() const {
+    return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration);
+  }
+};
+
+// The largest tensors-at-once of a kernel must fit the device where kernels cannot fault, and all that is alive at a time
+// must fit all tiers that the policy may use. Zeroes if so; otherwise the bytes missing.
+PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
+
+// Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
+// Deterministic. The plan, if any, must have passed the validator for this trace and machine.
+Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
+                                  const PolicyTraits& traits, const Plan* plan);
+
+}  // namespace spillway

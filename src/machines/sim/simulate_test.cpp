@@ -1,0 +1,148 @@
+#include "machines/sim/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace spillway {
+namespace {
+
+constexpr Nanos kMillisecond{1'000'000};
+constexpr std::uint64_t kBlockMove = 2'097'152;  // nanoseconds for 2 MiB at 1 GB/s
+
+// Persistent tensors of one block each; every kernel reads one of them for a millisecond.
+Trace round_robin(std::uint32_t tensors) {
+  Trace trace{.name = "round robin", .source = "test", .tensors = {}, .kernels = {}};
+  for (std::uint32_t id = 0; id < tensors; ++id) {
+    trace.tensors.push_back({.name = "t", .bytes = kBlockBytes, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+    Kernel kernel{.name = "k", .duration = kMillisecond, .gap = {}, .reads = {{{id}, {}, kBlockBytes}}, .writes = {}, .frees = {}, .flops = {}};
+    trace.kernels.push_back(kernel);
+  }
+  return trace;
+}
+
+MachineModel machine(Bytes device, Bytes host) {
+  MachineModel model;
+  model.device.memory = device;
+  model.host.memory = host;
+  model.link.to_device = model.link.from_device = {1'000'000'000};
+  model.link.latency = {};
+  model.ssd.read = model.ssd.write = {500'000'000};
+  model.ssd.read_latency = model.ssd.write_latency = Nanos{1000};
+  model.ssd.capacity = 1_GiB;
+  model.ssd.count = 1;
+  model.fault.cost = {};
+  model.fault.bytes = 64_KiB;
+  return model;
+}
+
+SimulationResult run(const Trace& trace, const MachineModel& model, PolicyTraits traits, const Plan* plan = nullptr) {
+  const auto result = simulate(trace, analyse_lifetimes(trace), model, traits, plan);
+  EXPECT_TRUE(result) << result.error().message;
+  return result.value_or(SimulationResult{});
+}
+
+TEST(Simulate, NothingMovesWhenAllFits) {
+  const auto result = run(round_robin(3), machine(6_MiB, 1_GiB), {});
+  EXPECT_TRUE(result.feasible && result.steady);
+  EXPECT_EQ(result.iteration, kMillisecond * 3);
+  EXPECT_EQ(result.faults, 0u);
+  EXPECT_EQ(result.peak.device, 6_MiB);
+  EXPECT_EQ(result.peak.host, Bytes{});
+}
+
+TEST(Simulate, PagingWritesAVictimThenReadsTheBlockThenRuns) {
+  const auto result = run(round_robin(3), machine(4_MiB, 1_GiB), {});
+  EXPECT_TRUE(result.steady);
+  EXPECT_EQ(result.faults, 3u);
+  EXPECT_EQ(result.stalled_kernels, 3u);
+  EXPECT_EQ(result.iteration.value, 3 * (1'000'000 + 2 * kBlockMove));
+  EXPECT_EQ(result.moved(Tier::device, Tier::host), 6_MiB);
+  EXPECT_EQ(result.moved(Tier::host, Tier::device), 6_MiB);
+  EXPECT_EQ(result.peak.device, 4_MiB);
+}
+
+TEST(Simulate, AFaultTakesAtLeastWhatHandlingItCosts) {
+  MachineModel model = machine(4_MiB, 1_GiB);
+  model.fault.cost = Nanos{100'000};  // 32 times for 2 MiB: 3.2 ms, longer than the link takes
+  EXPECT_EQ(run(round_robin(3), model, {}).iteration.value, 3 * (1'000'000 + kBlockMove + 3'200'000));
+}
+
+TEST(Simulate, WithoutHostMemoryVictimsGoToTheSsdAtItsRateAndLatency) {
+  const auto result = run(round_robin(3), machine(4_MiB, Bytes{}), {});
+  EXPECT_EQ(result.iteration.value, 3 * (1'000'000 + 2 * (1000 + 2 * kBlockMove)));
+  EXPECT_EQ(result.moved(Tier::device, Tier::ssd), 6_MiB);
+}
+
+TEST(Simulate, APlanHidesMovesBehindKernels) {
+  Trace trace = round_robin(3);
+  for (Kernel& kernel : trace.kernels) kernel.duration = Nanos{3 * kBlockMove};
+  // Each tensor leaves after its kernel and returns during the one before its next use.
+  Plan plan;
+  for (std::uint32_t id = 0; id < 3; ++id) {
+    plan.evictions.push_back({.tensor = {id}, .after = {id}, .to = Tier::host});
+    plan.prefetches.push_back({.tensor = {(id + 1) % 3}, .at = {id}});
+  }
+  PolicyTraits whole;
+  whole.kernels_fault = false;
+  const auto result = run(trace, machine(4_MiB, 1_GiB), whole, &plan);
+  EXPECT_TRUE(result.steady);
+  EXPECT_EQ(result.iteration, result.ideal);
+  EXPECT_EQ(result.moved(Tier::device, Tier::host), 6_MiB);
+}
+
+TEST(Simulate, ACommandWhoseTensorIsElsewhereIsSkippedAndCounted) {
+  Plan plan;
+  plan.prefetches.push_back({.tensor = {1}, .at = {0}});  // It is on the device anyway.
+  const auto result = run(round_robin(3), machine(6_MiB, 1_GiB), {}, &plan);
+  EXPECT_EQ(result.skipped_commands, 2u);  // Once in each of two iterations.
+}
+
+TEST(Simulate, AWorkingSetLargerThanTheDeviceIsInfeasibleUnlessKernelsCanFault) {
+  Trace trace = round_robin(3);
+  trace.kernels[0].reads.push_back({{1}, {}, kBlockBytes});
+  trace.kernels[0].reads.push_back({{2}, {}, kBlockBytes});
+  PolicyTraits whole;
+  whole.kernels_fault = false;
+  const auto refused = run(trace, machine(4_MiB, 1_GiB), whole);
+  EXPECT_FALSE(refused.feasible);
+  EXPECT_EQ(refused.shortfall.device, 2_MiB);
+  const auto paged = run(trace, machine(4_MiB, 1_GiB), {});
+  EXPECT_TRUE(paged.feasible);
+  EXPECT_EQ(paged.peak.device, 4_MiB);
+}
+
+TEST(Simulate, MoreThanAllTiersHoldIsInfeasibleAtTheLastOne) {
+  MachineModel model = machine(2_MiB, 2_MiB);
+  model.ssd.capacity = 1_MiB;
+  const auto result = run(round_robin(3), model, {});
+  EXPECT_FALSE(result.feasible);
+  EXPECT_EQ(result.shortfall.ssd, 1_MiB);
+  EXPECT_EQ(result.shortfall.device, Bytes{});
+}
+
+TEST(Simulate, HostGapsPassBeforeKernelsAndCountAsIdeal) {
+  Trace trace = round_robin(2);
+  trace.kernels[1].gap = kMillisecond;
+  const auto result = run(trace, machine(6_MiB, 1_GiB), {});
+  EXPECT_EQ(result.iteration, kMillisecond * 3);
+  EXPECT_EQ(result.ideal, kMillisecond * 3);
+}
+
+TEST(Simulate, ATensorCarriedUnderAnotherIdKeepsItsBytes) {
+  // Each iteration reads the last one's result until it has made its own.
+  Trace trace = round_robin(3);
+  trace.tensors[0] = {.name = "old", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = TensorId{1}};
+  trace.tensors[1] = {.name = "new", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = {}};
+  trace.kernels[1].writes = std::exchange(trace.kernels[1].reads, {});
+  trace.kernels[2].reads.push_back({{0}, {}, kBlockBytes});
+  trace.kernels[2].frees = {{0}};
+  const auto result = run(trace, machine(6_MiB, 1_GiB), {});
+  EXPECT_TRUE(result.feasible && result.steady);
+  EXPECT_EQ(result.iteration, result.ideal);
+  EXPECT_EQ(result.peak.device, 6_MiB);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,210 @@
+#include "memory/page_table.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spillway {
+
+PageTable::PageTable(PerTier<Bytes> capacity) : capacity_(capacity) {}
+
+void PageTable::add_blocks(std::uint32_t count, Bytes bytes_each) {
+  CHECK(bytes_each > Bytes{} && bytes_each <= kBlockBytes);
+  CHECK(count < kNone - block_count());
+  blocks_.resize(blocks_.size() + count, Block{.bytes = static_cast<std::uint32_t>(bytes_each.value)});
+}
+
+void PageTable::retain(BlockId id) {
+  Block& block = blocks_[id.value];
+  const bool revived = block.tensors == 0 && block.listed;
+  if (revived) unlist(id.value);
+  ++block.tensors;
+  if (revived) list(id.value);
+}
+
+void PageTable::release(BlockId id) {
+  Block& block = blocks_[id.value];
+  CHECK(block.tensors > 0);
+  const bool dies = block.tensors == 1 && block.listed;
+  if (dies) unlist(id.value);
+  --block.tensors;
+  if (dies) list(id.value);
+}
+
+void PageTable::pin(BlockId id) {
+  Block& block = blocks_[id.value];
+  if (block.pins++ == 0) pinned_ += Bytes{block.bytes};
+}
+
+void PageTable::unpin(BlockId id) {
+  Block& block = blocks_[id.value];
+  CHECK(block.pins > 0);
+  if (--block.pins > 0) return;
+  pinned_ -= Bytes{block.bytes};
+  // It may stand before the cursor, which promised that everything there is pinned.
+  if (block.listed) order_of(block).cursor = order_of(block).head;
+}
+
+void PageTable::populate(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::populate);
+  take(Tier::device, block);
+  list(id.value);
+}
+
+void PageTable::evict(BlockId id, Tier to) {
+  CHECK(to != Tier::device);
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::evict);
+  unlist(id.value);
+  block.lower = to;
+  take(to, block);
+  leaving_ += Bytes{block.bytes};
+}
+
+void PageTable::evicted(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::evicted);
+  leaving_ -= Bytes{block.bytes};
+  give(Tier::device, block);
+}
+
+void PageTable::kept(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::kept);
+  leaving_ -= Bytes{block.bytes};
+  give(block.lower, block);
+  list(id.value);
+}
+
+void PageTable::fetch(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::fetch);
+  take(Tier::device, block);
+}
+
+void PageTable::fetched(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::fetched);
+  give(block.lower, block);
+  list(id.value);
+}
+
+void PageTable::fetch_failed(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::fetch_failed);
+  give(Tier::device, block);
+}
+
+void PageTable::drop(BlockId id) {
+  Block& block = blocks_[id.value];
+  const bool on_device = block.state == BlockState::resident;
+  step(block, BlockEvent::drop);
+  if (on_device) unlist(id.value);
+  give(on_device ? Tier::device : block.lower, block);
+}
+
+void PageTable::place(BlockId id, Tier tier) {
+  Block& block = blocks_[id.value];
+  CHECK(block.state == BlockState::empty);
+  if (tier == Tier::device) return populate(id);
+  take(tier, block);
+  block.state = BlockState::stored;
+  block.lower = tier;
+}
+
+std::optional<BlockId> PageTable::victim() {
+  if (const auto dead = first_unpinned(dead_)) return dead;
+  return first_unpinned(live_);
+}
+
+std::optional<BlockId> PageTable::first_unpinned(Order& order) {
+  while (order.cursor != kNone && blocks_[order.cursor].pins > 0) order.cursor = blocks_[order.cursor].next;
+  if (order.cursor == kNone) return std::nullopt;
+  return BlockId{order.cursor};
+}
+
+std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) const {
+  std::uint64_t hash = seed;
+  for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    const Block& block = blocks_[id.value];
+    const bool below = block.state != BlockState::empty && block.state != BlockState::resident;
+    const auto value = static_cast<std::uint64_t>(block.state) * 3 + (below ? static_cast<std::uint64_t>(block.lower) : 0);
+    hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+void PageTable::list(std::uint32_t index) {
+  Block& block = blocks_[index];
+  CHECK(!block.listed);
+  Order& order = order_of(block);
+  block.listed = true;
+  block.previous = order.tail;
+  block.next = kNone;
+  if (order.tail == kNone) order.head = index;
+  else blocks_[order.tail].next = index;
+  order.tail = index;
+  if (order.cursor == kNone) order.cursor = index;
+}
+
+void PageTable::unlist(std::uint32_t index) {
+  Block& block = blocks_[index];
+  CHECK(block.listed);
+  Order& order = order_of(block);
+  if (order.cursor == index) order.cursor = block.next;
+  if (block.previous == kNone) order.head = block.next;
+  else blocks_[block.previous].next = block.next;
+  if (block.next == kNone) order.tail = block.previous;
+  else blocks_[block.next].previous = block.previous;
+  block.listed = false;
+}
+
+void PageTable::step(Block& block, BlockEvent event) {
+  const auto to = next(block.state, event);
+  CHECK(to.has_value());
+  block.state = *to;
+}
+
+void PageTable::take(Tier tier, const Block& block) {
+  CHECK(room(tier) >= Bytes{block.bytes});
+  used_[tier] += Bytes{block.bytes};
+  peak_[tier] = std::max(peak_[tier], used_[tier]);
+}
+
+void PageTable::give(Tier tier, const Block& block) { used_[tier] -= Bytes{block.bytes}; }
+
+void PageTable::check_invariants() const {
+  PerTier<Bytes> used;
+  Bytes leaving, pinned;
+  std::uint32_t resident = 0;
+  for (const Block& block : blocks_) {
+    const Bytes bytes{block.bytes};
+    const bool below = block.state != BlockState::empty && block.state != BlockState::resident;
+    const bool above = block.state != BlockState::empty && block.state != BlockState::stored;
+    if (above) used.device += bytes;
+    if (below) used[block.lower] += bytes;
+    if (block.state == BlockState::leaving) leaving += bytes;
+    if (block.pins > 0) pinned += bytes;
+    CHECK(block.listed == (block.state == BlockState::resident));
+    resident += block.listed;
+  }
+  CHECK(used == used_ && leaving == leaving_ && pinned == pinned_);
+  for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
+  std::uint32_t listed = 0;
+  for (const Order* order : {&live_, &dead_}) {
+    bool before_cursor = true;
+    std::uint32_t previous = kNone;
+    for (std::uint32_t at = order->head; at != kNone; previous = at, at = blocks_[at].next, ++listed) {
+      if (at == order->cursor) before_cursor = false;
+      CHECK(blocks_[at].listed && blocks_[at].previous == previous);
+      CHECK((blocks_[at].tensors > 0) == (order == &live_));
+      CHECK(!before_cursor || blocks_[at].pins > 0);
+    }
+    CHECK(order->tail == previous);
+  }
+  CHECK(listed == resident);
+}
+
+}  // namespace spillway

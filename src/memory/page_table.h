@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "memory/block_state.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value with
+// one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which is amortised O(1) as
+// long as pins change rarely.
+//
+// Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
+// below (evicted) or dropped; a lower tier from the start of the eviction until the bytes are mapped above (fetched) or
+// dropped. A block in flight counts on both sides, so no tier can be overfilled by moves that cross.
+class PageTable {
+ public:
+  explicit PageTable(PerTier<Bytes> capacity);
+
+  // Appends blocks of this size, all empty.
+  void add_blocks(std::uint32_t count, Bytes bytes_each);
+  std::uint32_t block_count() const { return static_cast<std::uint32_t>(blocks_.size()); }
+
+  BlockState state(BlockId block) const { return blocks_[block.value].state; }
+  Tier lower(BlockId block) const { return blocks_[block.value].lower; }  // meaningful when leaving, stored, arriving
+  Bytes bytes(BlockId block) const { return {blocks_[block.value].bytes}; }
+  bool live(BlockId block) const { return blocks_[block.value].tensors > 0; }
+  bool shared(BlockId block) const { return blocks_[block.value].tensors > 1; }
+  bool pinned(BlockId block) const { return blocks_[block.value].pins > 0; }
+
+  // A tensor begins and ceases to live in the block.
+  void retain(BlockId block);
+  void release(BlockId block);
+
+  // A pinned block is no victim. Pins nest.
+  void pin(BlockId block);
+  void unpin(BlockId block);
+
+  // State changes; each CHECKs that the rule allows it and that the tier it fills has room.
+  void populate(BlockId block);
+  void evict(BlockId block, Tier to);
+  void evicted(BlockId block);
+  void kept(BlockId block);
+  void fetch(BlockId block);
+  void fetched(BlockId block);
+  void fetch_failed(BlockId block);
+  void drop(BlockId block);
+  // The cold start: an empty block's bytes are on this tier from the beginning.
+  void place(BlockId block, Tier tier);
+
+  Bytes capacity(Tier tier) const { return capacity_[tier]; }
+  Bytes used(Tier tier) const { return used_[tier]; }
+  Bytes room(Tier tier) const { return capacity_[tier] - used_[tier]; }
+  Bytes peak(Tier tier) const { return peak_[tier]; }
+  Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
+  Bytes pinned() const { return pinned_; }    // bytes of pinned blocks, wherever they are
+
+  // The block to give up next: a dead one if there is any, else the least recently migrated; resident and not pinned.
+  std::optional<BlockId> victim();
+
+  // Folds the blocks' states into a hash: equal for equal residency.
+  std::uint64_t residency_hash(BlockRange blocks, std::uint64_t seed) const;
+
+  // CHECKs everything that must hold between two calls; O(blocks). For tests and SPILLWAY_PARANOID builds.
+  void check_invariants() const;
+
+ private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Block {
+    BlockState state = BlockState::empty;
+    Tier lower = Tier::device;
+    bool listed = false;  // in one of the two lists below
+    std::uint32_t tensors = 0;
+    std::uint32_t pins = 0;
+    std::uint32_t bytes = 0;
+    std::uint32_t previous = kNone;
+    std::uint32_t next = kNone;
+  };
+  // Resident blocks in the order of their arrival: an intrusive list. Before `cursor` all are known to be pinned.
+  struct Order {
+    std::uint32_t head = kNone, tail = kNone, cursor = kNone;
+  };
+
+  Order& order_of(const Block& block) { return block.tensors > 0 ? live_ : dead_; }
+  void list(std::uint32_t index);
+  void unlist(std::uint32_t index);
+  std::optional<BlockId> first_unpinned(Order& order);
+  void step(Block& block, BlockEvent event);
+  void take(Tier tier, const Block& block);
+  void give(Tier tier, const Block& block);
+
+  std::vector<Block> blocks_;
+  PerTier<Bytes> capacity_, used_, peak_;
+  Bytes leaving_, pinned_;
+  Order live_, dead_;
+};
+
+}  // namespace spillway

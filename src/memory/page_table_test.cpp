@@ -1,0 +1,163 @@
+#include "memory/page_table.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace spillway {
+namespace {
+
+constexpr Bytes kUnlimited{UINT64_MAX / 2};
+
+PageTable table_of(std::uint32_t blocks, PerTier<Bytes> capacity = {kUnlimited, kUnlimited, kUnlimited}) {
+  PageTable table(capacity);
+  table.add_blocks(blocks, kBlockBytes);
+  return table;
+}
+
+TEST(PageTable, ABlockInFlightCountsOnBothTiers) {
+  PageTable table = table_of(1);
+  table.retain({0});
+  table.populate({0});
+  table.evict({0}, Tier::ssd);
+  EXPECT_EQ(table.used(Tier::device), kBlockBytes);
+  EXPECT_EQ(table.used(Tier::ssd), kBlockBytes);
+  EXPECT_EQ(table.leaving(), kBlockBytes);
+  table.evicted({0});
+  EXPECT_EQ(table.used(Tier::device), Bytes{});
+  table.fetch({0});
+  EXPECT_EQ(table.used(Tier::device), kBlockBytes);
+  EXPECT_EQ(table.used(Tier::ssd), kBlockBytes);
+  table.fetched({0});
+  EXPECT_EQ(table.used(Tier::ssd), Bytes{});
+}
+
+TEST(PageTable, TheVictimIsDeadIfAnyElseTheLeastRecentlyMigrated) {
+  PageTable table = table_of(4);
+  for (std::uint32_t block = 0; block < 4; ++block) {
+    table.retain({block});
+    table.populate({block});
+  }
+  EXPECT_EQ(table.victim(), BlockId{0});
+  table.pin({0});
+  EXPECT_EQ(table.victim(), BlockId{1});
+  table.release({3});
+  EXPECT_EQ(table.victim(), BlockId{3});
+  table.retain({3});
+  table.unpin({0});
+  EXPECT_EQ(table.victim(), BlockId{0});
+}
+
+TEST(PageTable, AFailedEvictionGivesTheLowerTierBack) {
+  PageTable table = table_of(1);
+  table.retain({0});
+  table.populate({0});
+  table.evict({0}, Tier::host);
+  table.kept({0});
+  EXPECT_EQ(table.state({0}), BlockState::resident);
+  EXPECT_EQ(table.used(Tier::host), Bytes{});
+  EXPECT_EQ(table.victim(), BlockId{0});
+}
+
+TEST(PageTableDeathTest, NoTierIsEverOverfilled) {
+  PageTable table = table_of(2, {kBlockBytes, Bytes{}, kBlockBytes});
+  table.populate({0});
+  EXPECT_DEATH(table.populate({1}), "room");
+  EXPECT_DEATH(table.evict({0}, Tier::host), "room");
+}
+
+// A model that keeps what the table should say in the plainest form: a list in order of arrival.
+struct Model {
+  struct Block {
+    BlockState state = BlockState::empty;
+    Tier lower = Tier::device;
+    int tensors = 0, pins = 0;
+  };
+  std::vector<Block> blocks;
+  std::vector<std::uint32_t> order;  // resident blocks by arrival; dead and live ones mixed, each re-entering at its change
+
+  void enter(std::uint32_t block) { order.push_back(block); }
+  void leave(std::uint32_t block) { std::erase(order, block); }
+  std::optional<BlockId> victim() const {
+    for (const bool want_live : {false, true})
+      for (const std::uint32_t block : order)
+        if (blocks[block].pins == 0 && (blocks[block].tensors > 0) == want_live) return BlockId{block};
+    return std::nullopt;
+  }
+};
+
+void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier tier) {
+  Model::Block& block = model.blocks[index];
+  const BlockId id{index};
+  const bool resident = block.state == BlockState::resident;
+  const auto moved = [&](BlockEvent event) {
+    const auto to = next(block.state, event);
+    if (to) block.state = *to;
+    return to.has_value();
+  };
+  const auto re_enter = [&] {
+    if (!resident) return;
+    model.leave(index);
+    model.enter(index);
+  };
+  switch (action) {
+    case 0:
+      if (block.tensors++ == 0) re_enter();
+      return table.retain(id);
+    case 1:
+      if (block.tensors == 0) return;
+      if (--block.tensors == 0) re_enter();
+      return table.release(id);
+    case 2: ++block.pins; return table.pin(id);
+    case 3:
+      if (block.pins == 0) return;
+      --block.pins;
+      return table.unpin(id);
+    case 4:
+      if (!moved(BlockEvent::populate)) return;
+      model.enter(index);
+      return table.populate(id);
+    case 5:
+      if (!moved(BlockEvent::evict)) return;
+      block.lower = tier;
+      model.leave(index);
+      return table.evict(id, tier);
+    case 6: return moved(BlockEvent::evicted) ? table.evicted(id) : void();
+    case 7:
+      if (!moved(BlockEvent::kept)) return;
+      model.enter(index);
+      return table.kept(id);
+    case 8: return moved(BlockEvent::fetch) ? table.fetch(id) : void();
+    case 9:
+      if (!moved(BlockEvent::fetched)) return;
+      model.enter(index);
+      return table.fetched(id);
+    case 10: return moved(BlockEvent::fetch_failed) ? table.fetch_failed(id) : void();
+    default:
+      if (!moved(BlockEvent::drop)) return;
+      model.leave(index);
+      return table.drop(id);
+  }
+}
+
+TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {
+  EXPECT_TRUE(rc::check([] {
+    constexpr std::uint32_t kBlocks = 6;
+    PageTable table = table_of(kBlocks);
+    Model model{std::vector<Model::Block>(kBlocks), {}};
+    const auto steps = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(
+        rc::gen::tuple(rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 12), rc::gen::arbitrary<bool>()));
+    for (const auto& [block, action, host] : steps) {
+      apply(table, model, static_cast<std::uint32_t>(block), action, host ? Tier::host : Tier::ssd);
+      table.check_invariants();
+      RC_ASSERT(table.victim() == model.victim());
+      for (std::uint32_t index = 0; index < kBlocks; ++index)
+        RC_ASSERT(table.state({index}) == model.blocks[index].state);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace spillway

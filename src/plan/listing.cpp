@@ -1,0 +1,51 @@
+#include "plan/listing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "memory/tier.h"
+#include "trace/text_of.h"
+
+namespace spillway {
+namespace {
+
+// "tensor3, tensor7": each tensor once, in the order of its first access.
+std::string names(const std::vector<Access>& accesses) {
+  std::vector<TensorId> seen;
+  std::string text;
+  for (const Access& access : accesses) {
+    if (std::ranges::find(seen, access.tensor) != seen.end()) continue;
+    seen.push_back(access.tensor);
+    text += fmt::format("{}tensor{}", text.empty() ? "" : ", ", access.tensor.value);
+  }
+  return text;
+}
+
+std::string call(std::string_view function, TensorId tensor, Bytes bytes) {
+  return fmt::format("{}(tensor{}, {})", function, tensor.value, bytes.value);
+}
+
+}  // namespace
+
+std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes) {
+  std::vector<std::string> lines;
+  auto prefetch = plan.prefetches.begin();
+  auto eviction = plan.evictions.begin();
+  for (std::uint32_t at = 0; at < trace.kernels.size(); ++at) {
+    const Kernel& kernel = trace.kernels[at];
+    for (const TensorId tensor : lifetimes.births[at]) lines.push_back(call("alloc", tensor, trace[tensor].bytes));
+    for (; prefetch != plan.prefetches.end() && prefetch->at == KernelId{at}; ++prefetch)
+      lines.push_back(call("prefetch", prefetch->tensor, trace[prefetch->tensor].bytes));
+    lines.push_back(fmt::format("// kernel {}, {}, {}", at, to_text(kernel.phase), to_text(kernel.duration)));
+    lines.push_back(fmt::format("{}({} -> {})", kernel.name, names(kernel.reads), names(kernel.writes)));
+    for (const TensorId tensor : lifetimes.deaths[at]) lines.push_back(call("free", tensor, trace[tensor].bytes));
+    for (; eviction != plan.evictions.end() && eviction->after == KernelId{at}; ++eviction)
+      lines.push_back(fmt::format("evict(tensor{}, {}, {})", eviction->tensor.value,
+                                  trace[eviction->tensor].bytes.value, to_text(eviction->to)));
+  }
+  return lines;
+}
+
+}  // namespace spillway

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "analysis/lifetimes.h"
+#include "plan/plan.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+// The iteration as an instrumented program, line by line, as in G10's figure 9: each kernel with what is allocated and
+// prefetched just before it and what is freed and evicted just after. The plan must have passed the validator for this
+// trace. Kernels' names are foreign text: make them printable() before a terminal sees them.
+std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes);
+
+}  // namespace spillway

@@ -1,0 +1,114 @@
+#include "plan/machine_fields.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+
+#include "base/text.h"
+
+namespace spillway {
+namespace {
+
+using M = MachineModel;
+
+// The upper limits are far beyond any hardware; they keep sums and products of sizes and times within 64 bits.
+constexpr std::uint64_t kMemory = std::uint64_t{1} << 50;
+constexpr std::uint64_t kRate = 100'000'000'000'000;
+constexpr std::uint64_t kLatency = 10'000'000'000;
+constexpr std::uint64_t kLeastRate = 1'000;  // slower than a byte per millisecond is a mistake, and its times overflow
+
+constexpr auto kFields = std::to_array<MachineField>({
+    {"device.memory", "memory of the device for tensors", FieldUnit::bytes, 1, kMemory, true,
+     [](M& m) -> std::uint64_t& { return m.device.memory.value; }},
+    {"link.to_device", "rate of all moves into the device together", FieldUnit::rate, kLeastRate, kRate, true,
+     [](M& m) -> std::uint64_t& { return m.link.to_device.value; }},
+    {"link.from_device", "rate of all moves out of the device together", FieldUnit::rate, kLeastRate, kRate, true,
+     [](M& m) -> std::uint64_t& { return m.link.from_device.value; }},
+    {"link.latency", "latency of each move between device and host", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return m.link.latency.value; }},
+    {"host.memory", "host memory for tensors; 0: none", FieldUnit::bytes, 0, kMemory, true,
+     [](M& m) -> std::uint64_t& { return m.host.memory.value; }},
+    {"ssd.read", "read rate of one drive", FieldUnit::rate, kLeastRate, kRate, true,
+     [](M& m) -> std::uint64_t& { return m.ssd.read.value; }},
+    {"ssd.write", "write rate of one drive", FieldUnit::rate, kLeastRate, kRate, true,
+     [](M& m) -> std::uint64_t& { return m.ssd.write.value; }},
+    {"ssd.read_latency", "latency of each move from the SSD", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return m.ssd.read_latency.value; }},
+    {"ssd.write_latency", "latency of each move to the SSD", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return m.ssd.write_latency.value; }},
+    {"ssd.count", "number of drives, used in parallel", FieldUnit::count, 1, 1024, false,
+     [](M& m) -> std::uint64_t& { return m.ssd.count; }},
+    {"ssd.capacity", "capacity of one drive; 0: there is none", FieldUnit::bytes, 0, kMemory, true,
+     [](M& m) -> std::uint64_t& { return m.ssd.capacity.value; }},
+    {"fault.cost", "time that handling one page fault takes", FieldUnit::duration, 0, kLatency, true,
+     [](M& m) -> std::uint64_t& { return m.fault.cost.value; }},
+    {"fault.bytes", "bytes that one page fault brings", FieldUnit::bytes, 4096, 1 << 30, true,
+     [](M& m) -> std::uint64_t& { return m.fault.bytes.value; }},
+});
+
+Result<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return fail(Errc::bad_input, fmt::format("'{}' is not a whole number; write it like 4", text));
+  return value;
+}
+
+Result<std::uint64_t> parse_value(FieldUnit unit, std::string_view text) {
+  switch (unit) {
+    case FieldUnit::bytes: {
+      TRY(const Bytes size, parse_bytes(text));
+      return size.value;
+    }
+    case FieldUnit::rate: {
+      TRY(const BytesPerSecond rate, parse_rate(text));
+      return rate.value;
+    }
+    case FieldUnit::duration: {
+      if (text == "0") return 0;  // the one number whose unit does not matter
+      TRY(const Nanos time, parse_duration(text));
+      return time.value;
+    }
+    case FieldUnit::count: return parse_count(text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::span<const MachineField> machine_fields() { return kFields; }
+
+std::string known_machine_keys() {
+  std::string keys;
+  for (const MachineField& field : kFields) keys.append(keys.empty() ? "" : ", ").append(field.key);
+  return keys;
+}
+
+const MachineField* find_machine_field(std::string_view key) {
+  for (const MachineField& field : kFields)
+    if (field.key == key) return &field;
+  return nullptr;
+}
+
+Result<std::uint64_t> parse_field(const MachineField& field, std::string_view text) {
+  const auto value = parse_value(field.unit, text);
+  if (!value) return fail(Errc::bad_input, fmt::format("{}: {}", field.key, value.error().message));
+  if (*value < field.least || *value > field.most)
+    return fail(Errc::bad_input, fmt::format("{}: '{}' is too {}; the {} must be between {} and {}", field.key, text,
+                                             *value < field.least ? "small" : "large", field.meaning,
+                                             field_text(field, field.least), field_text(field, field.most)));
+  return *value;
+}
+
+std::string field_text(const MachineField& field, std::uint64_t value) {
+  switch (field.unit) {
+    case FieldUnit::bytes: return to_text(Bytes{value});
+    case FieldUnit::rate: return to_text(BytesPerSecond{value});
+    case FieldUnit::duration: return to_text(Nanos{value});
+    case FieldUnit::count: return std::to_string(value);
+  }
+  return "?";
+}
+
+}  // namespace spillway

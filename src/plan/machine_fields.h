@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "plan/machine_model.h"
+
+namespace spillway {
+
+enum class FieldUnit : std::uint8_t { bytes, rate, duration, count };
+
+// One key of a machine file: the only place that knows its name, unit and limits.
+struct MachineField {
+  std::string_view key;  // "device.memory"
+  std::string_view meaning;
+  FieldUnit unit;
+  std::uint64_t least, most;
+  bool required;
+  std::uint64_t& (*of)(MachineModel&);
+
+  std::string_view table() const { return key.substr(0, key.find('.')); }
+  std::string_view name() const { return key.substr(key.find('.') + 1); }
+};
+
+std::span<const MachineField> machine_fields();
+std::string known_machine_keys();  // "device.memory, link.to_device, ..."
+const MachineField* find_machine_field(std::string_view key);
+
+// Reads "20GiB" and the like in the field's unit and checks its limits. The error begins with the key.
+Result<std::uint64_t> parse_field(const MachineField& field, std::string_view text);
+std::string field_text(const MachineField& field, std::uint64_t value);
+
+}  // namespace spillway

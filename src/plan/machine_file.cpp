@@ -1,0 +1,167 @@
+#include "plan/machine_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#include <toml++/toml.h>
+#include <xxhash.h>
+
+#include "base/files.h"
+#include "plan/machine_fields.h"
+#include "plan/presets.h"
+
+namespace spillway {
+namespace {
+
+constexpr Bytes kLargestFile = 1_MiB;
+
+std::unexpected<Error> wrong(const std::string& where, std::string_view why) {
+  return fail(Errc::bad_input, fmt::format("cannot read machine {}: {}", where, why));
+}
+
+// Numbers are taken as text, so that a key's unit and limits are checked in one place.
+std::optional<std::string> text_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
+  return std::nullopt;
+}
+
+std::string line_of(const toml::node& node) { return fmt::format("line {}: ", node.source().begin.line); }
+
+// Name and description are for people; two files with the same values are the same machine.
+std::string hash_of(const MachineModel& machine) {
+  MachineModel copy = machine;
+  std::string values;
+  for (const MachineField& field : machine_fields()) values += fmt::format("{}={}\n", field.key, field.of(copy));
+  const XXH128_hash_t hash = XXH3_128bits(values.data(), values.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<> read_table(MachineModel& machine, std::string_view table_name, const toml::table& table,
+                    std::vector<std::string_view>& given, const std::string& where) {
+  for (const auto& [name, node] : table) {
+    const std::string key = fmt::format("{}.{}", table_name, name.str());
+    const MachineField* field = find_machine_field(key);
+    if (!field)
+      return wrong(where, fmt::format("{}unknown key {}; the keys are {}", line_of(node), key, known_machine_keys()));
+    const auto text = text_of(node);
+    if (!text)
+      return wrong(where, fmt::format("{}{}: it must be a text with its unit, like \"{}\"", line_of(node), key,
+                                      field_text(*field, field->most)));
+    const auto value = parse_field(*field, *text);
+    if (!value) return wrong(where, line_of(node) + value.error().message);
+    field->of(machine) = *value;
+    given.push_back(field->key);
+  }
+  return {};
+}
+
+Result<MachineModel> from_table(const toml::table& root, const std::string& where) {
+  MachineModel machine;
+  std::vector<std::string_view> given;
+  for (const auto& [name, node] : root) {
+    const bool text_key = name == "name" || name == "description";
+    if (text_key) {
+      const auto text = node.value_exact<std::string>();
+      if (!text) return wrong(where, fmt::format("{}{}: it must be a text", line_of(node), name.str()));
+      (name == "name" ? machine.name : machine.description) = *text;
+    } else if (node.is_table()) {
+      TRY_VOID(read_table(machine, name.str(), *node.as_table(), given, where));
+    } else {
+      return wrong(where, fmt::format("{}unknown key {}; the keys are name, description, {}", line_of(node), name.str(),
+                                      known_machine_keys()));
+    }
+  }
+  for (const MachineField& field : machine_fields())
+    if (field.required && std::ranges::find(given, field.key) == given.end())
+      return wrong(where, fmt::format("{} is missing ({}); add {} to [{}]", field.key, field.meaning, field.name(),
+                                      field.table()));
+  if (machine.name.empty()) machine.name = where;
+  machine.hash = hash_of(machine);
+  return machine;
+}
+
+}  // namespace
+
+Result<MachineModel> parse_machine(std::string_view toml, const std::string& where) {
+  // A key may be nested as deep as it has dots, and the parser recurses; nothing here is deeper than two.
+  if (std::ranges::count(toml, '[') + std::ranges::count(toml, '{') > 64)
+    return wrong(where, "it has too many tables or arrays; a machine has five tables and no arrays");
+  toml::parse_result parsed = toml::parse(toml, where);
+  if (!parsed)
+    return wrong(where, fmt::format("line {}: {}", parsed.error().source().begin.line, parsed.error().description()));
+  return from_table(parsed.table(), where);
+}
+
+std::span<const std::string_view> machine_presets() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Preset& preset : presets()) all.push_back(preset.name);
+    return all;
+  }();
+  return names;
+}
+
+Result<MachineModel> load_machine(const std::string& name_or_path) {
+  for (const Preset& preset : presets())
+    if (preset.name == name_or_path) return parse_machine(preset.toml, name_or_path);
+  if (name_or_path.contains('/') || name_or_path.ends_with(".toml")) {
+    TRY(const std::string text, read_file(name_or_path, kLargestFile));
+    return parse_machine(text, name_or_path);
+  }
+  return fail(Errc::usage, fmt::format("there is no machine '{}'; use one of {}, or the path of a .toml file",
+                                           name_or_path, fmt::join(machine_presets(), ", ")));
+}
+
+Result<> apply_override(MachineModel& machine, std::string_view key_and_value) {
+  const std::size_t equals = key_and_value.find('=');
+  if (equals == std::string_view::npos)
+    return fail(Errc::usage,
+                fmt::format("cannot set '{}': there is no '='; write it like device.memory=20GiB", key_and_value));
+  const std::string_view key = key_and_value.substr(0, equals);
+  const MachineField* field = find_machine_field(key);
+  if (!field)
+    return fail(Errc::usage, fmt::format("cannot set '{}': a machine has no such key; the keys are {}", key,
+                                             known_machine_keys()));
+  const auto value = parse_field(*field, key_and_value.substr(equals + 1));
+  if (!value) return fail(Errc::usage, "cannot set " + value.error().message);
+  field->of(machine) = *value;
+  machine.overrides.emplace_back(key_and_value);
+  machine.hash = hash_of(machine);
+  return {};
+}
+
+std::vector<MachineValue> values_of(const MachineModel& machine) {
+  MachineModel copy = machine;
+  std::vector<MachineValue> values;
+  for (const MachineField& field : machine_fields())
+    values.push_back({field.key, field.meaning, field.of(copy), field_text(field, field.of(copy))});
+  return values;
+}
+
+std::string to_toml(const MachineModel& machine) {
+  MachineModel copy = machine;
+  toml::table root;
+  root.insert("name", machine.name);
+  root.insert("description", machine.description);
+  for (const MachineField& field : machine_fields()) {
+    if (!root.contains(field.table())) root.insert(field.table(), toml::table{});
+    const std::uint64_t value = field.of(copy);
+    const bool timed = field.unit == FieldUnit::duration;
+    toml::table& table = *root[field.table()].as_table();
+    if (timed)
+      table.insert(field.name(), fmt::format("{}ns", value));
+    else
+      table.insert(field.name(), static_cast<std::int64_t>(value));
+  }
+  std::ostringstream out;
+  out << root << '\n';
+  return out.str();
+}
+
+}  // namespace spillway

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "plan/machine_model.h"
+
+namespace spillway {
+
+// Machine files, as docs/formats/machine.md defines them. What comes out of here is complete and within the limits of
+// every key: rates are never zero. `where` names the text in errors.
+Result<MachineModel> parse_machine(std::string_view toml, const std::string& where);
+
+// The machines that the program carries, by name.
+std::span<const std::string_view> machine_presets();
+
+// A preset's name, or the path of a file (it contains a '/' or ends in ".toml").
+Result<MachineModel> load_machine(const std::string& name_or_path);
+
+// Changes one value: "device.memory=20GiB". Remembered in MachineModel::overrides.
+Result<> apply_override(MachineModel& machine, std::string_view key_and_value);
+
+// What parse_machine reads again as the same machine.
+std::string to_toml(const MachineModel& machine);
+
+// Each value as key and text for people, in the order of the documentation.
+struct MachineValue {
+  std::string_view key, meaning;
+  std::uint64_t number;  // in bytes, bytes per second or nanoseconds
+  std::string text;
+};
+std::vector<MachineValue> values_of(const MachineModel& machine);
+
+}  // namespace spillway

@@ -1,0 +1,132 @@
+#include "plan/machine_file.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "plan/machine_fields.h"
+
+namespace spillway {
+namespace {
+
+std::string a100_with(std::string_view from, std::string_view to) {
+  std::string text = to_toml(*load_machine("a100"));
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from << " is not in\n" << text;
+  return text.replace(at, from.size(), to);
+}
+
+// The error of a file in which `from` stands as `to`; it must name the file and hold `says`.
+void expect_refused(std::string_view from, std::string_view to, std::string_view says) {
+  const auto machine = parse_machine(a100_with(from, to), "mine.toml");
+  ASSERT_FALSE(machine) << to;
+  EXPECT_TRUE(machine.error().message.contains("mine.toml")) << machine.error().message;
+  EXPECT_TRUE(machine.error().message.contains(says)) << machine.error().message;
+}
+
+TEST(MachineFile, ThePresetA100IsTheSystemOfG10) {
+  const auto machine = load_machine("a100");
+  ASSERT_TRUE(machine) << machine.error().message;
+  EXPECT_EQ(machine->device.memory, 40_GiB);
+  EXPECT_EQ(machine->host.memory, 128_GiB);
+  EXPECT_EQ(machine->link.to_device, BytesPerSecond{15'754'000'000});
+  EXPECT_EQ(machine->link.from_device, machine->link.to_device);
+  EXPECT_EQ(machine->ssd_read(), BytesPerSecond{3'200'000'000});
+  EXPECT_EQ(machine->ssd_write(), BytesPerSecond{3'000'000'000});
+  EXPECT_EQ(machine->ssd.read_latency, Nanos{20'000});
+  EXPECT_EQ(machine->ssd.write_latency, Nanos{16'000});
+  EXPECT_EQ(machine->ssd_capacity(), Bytes{3'200'000'000'000});
+  EXPECT_EQ(machine->fault.cost, Nanos{20'000});
+  EXPECT_EQ(machine->fault.bytes, 64_KiB);
+}
+
+TEST(MachineFile, EveryPresetLoadsUnderItsNameAndSurvivesBeingWritten) {
+  EXPECT_GE(machine_presets().size(), 5u);
+  for (const std::string_view name : machine_presets()) {
+    const auto machine = load_machine(std::string(name));
+    ASSERT_TRUE(machine) << machine.error().message;
+    EXPECT_EQ(machine->name, name);
+    const auto again = parse_machine(to_toml(*machine), "again");
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->hash, machine->hash);
+    EXPECT_EQ(again->description, machine->description);
+  }
+}
+
+TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
+  expect_refused("to_device = 15754000000", "to_device = 0", "link.to_device: '0' is too small");
+  expect_refused("to_device = 15754000000", "to_device = -1", "link.to_device");
+  expect_refused("to_device = 15754000000", "to_device = nan", "link.to_device: it must be a text with its unit");
+  expect_refused("to_device = 15754000000", "to_device = 'inf'", "link.to_device");
+  expect_refused("to_device = 15754000000", "to_device = [1]", "link.to_device: it must be a text");
+  expect_refused("to_device = 15754000000", "to_device = '12 apples'", "unknown unit 'apples'");
+  expect_refused("to_device = 15754000000", "to_device = 99999999999999999999", "line");
+  expect_refused("to_device = 15754000000", "colour = 3", "unknown key link.colour; the keys are device.memory");
+  expect_refused("to_device = 15754000000", "", "link.to_device is missing");
+  expect_refused("[link]", "[lnk]", "unknown key lnk.");
+  expect_refused("memory = 42949672960", "memory = '2PiB'", "device.memory: '2PiB' is too large");
+  expect_refused("cost = '20000ns'", "cost = 20", "fault.cost: '20' is not a duration");
+  expect_refused("count = 1", "count = 1.5", "ssd.count");
+  expect_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
+  expect_refused("[link]", "[link", "line");
+}
+
+TEST(MachineFile, TextThatIsNoMachineIsRefused) {
+  for (const std::string& text : {std::string(), std::string("a = 1"), std::string(100'000, '['), std::string(100'000, '{'),
+                                  std::string("\xff\xfe"), std::string("a." ) + std::string(100'000, 'b') + " = 1"})
+    EXPECT_FALSE(parse_machine(text, "other"));
+}
+
+TEST(MachineFile, AnUnknownNameListsThePresets) {
+  const auto machine = load_machine("z9");
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().code, Errc::usage);
+  EXPECT_TRUE(machine.error().message.contains("v100-16")) << machine.error().message;
+  EXPECT_FALSE(load_machine("/nowhere/machine.toml"));
+}
+
+TEST(MachineFile, AnOverrideChangesOneValueAndTheHashAndIsRemembered) {
+  const auto before = load_machine("a100");
+  ASSERT_TRUE(before);
+  MachineModel machine = *before;
+  ASSERT_TRUE(apply_override(machine, "device.memory=20GiB"));
+  EXPECT_EQ(machine.device.memory, 20_GiB);
+  EXPECT_EQ(machine.overrides, std::vector<std::string>{"device.memory=20GiB"});
+  EXPECT_NE(machine.hash, before->hash);
+  ASSERT_TRUE(apply_override(machine, "device.memory=40GiB"));
+  EXPECT_EQ(machine.hash, before->hash) << "the same values are the same machine";
+}
+
+TEST(MachineFile, AWrongOverrideChangesNothing) {
+  MachineModel machine = *load_machine("a100");
+  const std::string hash = machine.hash;
+  for (const std::string_view change : {"device.colour=3", "device.memory", "device.memory=", "device.memory=-1GiB", "=3",
+                                        "ssd.count=0", "link.to_device=0", "device.memory=1e999GiB", "ssd.read=nan"}) {
+    const auto changed = apply_override(machine, change);
+    ASSERT_FALSE(changed) << change;
+    EXPECT_EQ(changed.error().code, Errc::usage);
+  }
+  EXPECT_EQ(machine.hash, hash);
+  EXPECT_TRUE(machine.overrides.empty());
+}
+
+RC_GTEST_PROP(MachineFileProperty, WhatIsWrittenIsReadAgainAsTheSameMachine, ()) {
+  MachineModel machine;
+  machine.name = *rc::gen::string<std::string>().as("name");
+  std::erase_if(machine.name, [](char c) { return static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~'; });
+  machine.name += 'x';
+  for (const MachineField& field : machine_fields())
+    field.of(machine) = *rc::gen::oneOf(rc::gen::inRange(field.least, field.most), rc::gen::element(field.least, field.most));
+  const auto again = parse_machine(to_toml(machine), "again");
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(again->name == machine.name);
+  for (const MachineField& field : machine_fields()) {
+    MachineModel copy = *again;
+    RC_ASSERT(field.of(copy) == field.of(machine));
+  }
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace spillway {
+
+// What planning and simulation know of a machine. A value; valid if it came out of machine_file.h, which also says what
+// each field means to a user and what it may be (docs/formats/machine.md).
+struct DeviceModel {
+  Bytes memory;
+};
+struct LinkModel {  // between the device and everything else; both ways at once
+  BytesPerSecond to_device;
+  BytesPerSecond from_device;
+  Nanos latency;  // of each move between device and host
+};
+struct HostModel {
+  Bytes memory;  // for tensors; 0: evictions cannot go there
+};
+struct SsdModel {  // one drive; its rates and its capacity count `count` times
+  BytesPerSecond read;
+  BytesPerSecond write;
+  Nanos read_latency;
+  Nanos write_latency;
+  std::uint64_t count = 1;
+  Bytes capacity;  // 0: there is none
+};
+struct FaultModel {  // handling one page fault takes `cost` and brings `bytes`
+  Nanos cost;
+  Bytes bytes;
+};
+
+struct MachineModel {
+  std::string name;
+  std::string description;
+  std::string hash;                    // of all values below: two machines with one hash are the same machine
+  std::vector<std::string> overrides;  // "device.memory=20GiB", as given on the command line
+  DeviceModel device;
+  LinkModel link;
+  HostModel host;
+  SsdModel ssd;
+  FaultModel fault;
+
+  // Of all drives together.
+  Bytes ssd_capacity() const { return ssd.capacity * ssd.count; }
+  BytesPerSecond ssd_read() const { return {ssd.read.value * ssd.count}; }
+  BytesPerSecond ssd_write() const { return {ssd.write.value * ssd.count}; }
+};
+
+}  // namespace spillway

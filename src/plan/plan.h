@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// A plan's commands hang on the boundaries of kernels, so that an instrumented program could carry them. Triggers that
+// wait some time after a boundary would be one more field of each command.
+
+// When kernel `after` has ended, the whole tensor leaves the device for `to`.
+struct Eviction {
+  TensorId tensor;
+  KernelId after;
+  Tier to = Tier::ssd;
+  friend bool operator==(const Eviction&, const Eviction&) = default;
+};
+
+// When kernel `at` starts, the tensor begins to come back from where its bytes are. In a period that wraps around the
+// iteration's end, `at` lies behind the eviction's kernel in the same iteration or before the next use in the next one.
+struct Prefetch {
+  TensorId tensor;
+  KernelId at;
+  friend bool operator==(const Prefetch&, const Prefetch&) = default;
+};
+
+// What moves when in every iteration. Both lists are ordered by kernel; within a boundary the order is that of issue.
+struct Plan {
+  std::string policy;
+  std::string trace_name, trace_hash;      // what it was made for: the hash must match, names are for people
+  std::string machine_name, machine_hash;  // a plan may be tried on another machine
+  std::vector<std::string> machine_overrides;
+  std::vector<Eviction> evictions;
+  std::vector<Prefetch> prefetches;
+  Bytes overcommitted;                      // the most by which pressure exceeds the device's memory at a kernel
+  std::optional<double> predicted_seconds;  // a steady iteration in simulation
+
+  std::uint64_t moves() const { return evictions.size() + prefetches.size(); }
+};
+
+}  // namespace spillway

@@ -1,0 +1,205 @@
+#include "plan/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/version.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "spillway-plan";
+constexpr std::uint64_t kVersionOfFormat = 1;
+constexpr Bytes kMostPlanBytes = 256_MiB;
+constexpr int kDeepest = 8;
+
+// Reads members of one object and says where it failed.
+class Reader {
+ public:
+  Reader(const Json& object, std::string place) : object_(object), place_(std::move(place)) {}
+
+  Result<const Json*> member(std::string_view key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) return wrong(key, "is missing");
+    return &*found;
+  }
+  Result<std::string> text(std::string_view key) const {
+    TRY(const Json* value, member(key));
+    if (!value->is_string()) return wrong(key, "must be a text");
+    return value->get<std::string>();
+  }
+  Result<std::uint64_t> number(std::string_view key, std::uint64_t most) const {
+    TRY(const Json* value, member(key));
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() > most)
+      return wrong(key, fmt::format("must be a whole number from 0 to {}", most));
+    return value->get<std::uint64_t>();
+  }
+  Result<> only(std::initializer_list<std::string_view> known) const {
+    for (const auto& [key, value] : object_.items())
+      if (std::find(known.begin(), known.end(), key) == known.end()) return wrong(key, "is not a known key");
+    return {};
+  }
+  std::unexpected<Error> wrong(std::string_view key, std::string_view why) const {
+    return fail(Errc::bad_input, fmt::format("{}: '{}' {}", place_, key, why));
+  }
+
+ private:
+  const Json& object_;
+  std::string place_;
+};
+
+// The parser's own recursion is bounded by hand: what is nested deeper than any plan is refused before it is built.
+bool too_deep(std::string_view json) {
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_text) {
+      if (c == '\\') ++at;
+      else if (c == '"') in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kDeepest) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+Result<Tier> tier(const Reader& reader) {
+  TRY(const std::string name, reader.text("to"));
+  if (name == "host") return Tier::host;
+  if (name == "ssd") return Tier::ssd;
+  return reader.wrong("to", "must be \"host\" or \"ssd\"");
+}
+
+// Calls `add` for each object of the list under `key`.
+template <class Add>
+Result<> each(const Json& root, const std::string& where, std::string_view key, Add add) {
+  TRY(const Json* list, Reader(root, where).member(key));
+  if (!list->is_array()) return Reader(root, where).wrong(key, "must be a list");
+  std::size_t index = 0;
+  for (const Json& item : *list) {
+    const std::string place = fmt::format("{}: {}[{}]", where, key, index++);
+    if (!item.is_object()) return fail(Errc::bad_input, place + " must be an object");
+    TRY_VOID(add(Reader(item, place)));
+  }
+  return {};
+}
+
+Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, const std::string& where, std::string_view key) {
+  TRY(const Json* value, Reader(root, where).member(key));
+  if (!value->is_object()) return Reader(root, where).wrong(key, "must be an object");
+  const Reader reader(*value, fmt::format("{}: {}", where, key));
+  TRY(std::string name, reader.text("name"));
+  TRY(std::string hash, reader.text("hash"));
+  return std::pair{std::move(name), std::move(hash)};
+}
+
+// What was asked of --set when the plan was made; may be left out.
+Result<std::vector<std::string>> overrides_of(const Json& machine, const std::string& where) {
+  const Reader reader(machine, where + ": machine");
+  TRY_VOID(reader.only({"name", "hash", "overrides"}));
+  std::vector<std::string> overrides;
+  const auto found = machine.find("overrides");
+  if (found == machine.end()) return overrides;
+  if (!found->is_array()) return reader.wrong("overrides", "must be a list of texts");
+  for (const Json& change : *found) {
+    if (!change.is_string()) return reader.wrong("overrides", "must be a list of texts");
+    overrides.push_back(change.get<std::string>());
+  }
+  return overrides;
+}
+
+Result<std::optional<double>> seconds_of(const Reader& reader, const Json& root) {
+  const auto found = root.find("predicted_seconds");
+  if (found == root.end() || found->is_null()) return std::nullopt;
+  const double value = found->is_number() ? found->get<double>() : -1;
+  if (!std::isfinite(value) || value < 0)
+    return reader.wrong("predicted_seconds", "must be a number of at least 0; it may be left out");
+  return value;
+}
+
+Result<Plan> read(const Json& root, const std::string& where) {
+  if (!root.is_object()) return fail(Errc::bad_input, where + ": a plan is a JSON object");
+  const Reader reader(root, where);
+  TRY_VOID(reader.only({"format", "version", "spillway", "policy", "trace", "machine", "overcommitted_bytes",
+                        "predicted_seconds", "evictions", "prefetches"}));
+  TRY(const std::string format, reader.text("format"));
+  if (format != kFormat) return reader.wrong("format", fmt::format("is '{}', not '{}'; is this a plan?", format, kFormat));
+  TRY(const std::uint64_t version, reader.number("version", UINT32_MAX));
+  if (version != kVersionOfFormat)
+    return reader.wrong("version", fmt::format("is {}; this program reads version {}", version, kVersionOfFormat));
+  Plan plan;
+  TRY(plan.policy, reader.text("policy"));
+  TRY(std::tie(plan.trace_name, plan.trace_hash), name_and_hash(root, where, "trace"));
+  TRY(std::tie(plan.machine_name, plan.machine_hash), name_and_hash(root, where, "machine"));
+  TRY(plan.machine_overrides, overrides_of(root["machine"], where));
+  TRY(plan.overcommitted.value, reader.number("overcommitted_bytes", UINT64_MAX >> 1));
+  TRY(plan.predicted_seconds, seconds_of(reader, root));
+  const auto add_eviction = [&](const Reader& item) -> Result<> {
+    TRY_VOID(item.only({"tensor", "after_kernel", "to"}));
+    TRY(const std::uint64_t tensor, item.number("tensor", UINT32_MAX));
+    TRY(const std::uint64_t kernel, item.number("after_kernel", UINT32_MAX));
+    TRY(const Tier to, tier(item));
+    plan.evictions.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}, to});
+    return {};
+  };
+  const auto add_prefetch = [&](const Reader& item) -> Result<> {
+    TRY_VOID(item.only({"tensor", "at_kernel"}));
+    TRY(const std::uint64_t tensor, item.number("tensor", UINT32_MAX));
+    TRY(const std::uint64_t kernel, item.number("at_kernel", UINT32_MAX));
+    plan.prefetches.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}});
+    return {};
+  };
+  TRY_VOID(each(root, where, "evictions", add_eviction));
+  TRY_VOID(each(root, where, "prefetches", add_prefetch));
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> parse_plan(std::string_view json, const std::string& where) {
+  if (too_deep(json)) return fail(Errc::bad_input, fmt::format("{}: nested deeper than any plan is", where));
+  try {
+    return read(Json::parse(json), where);
+  } catch (const nlohmann::json::exception& error) {
+    return fail(Errc::bad_input, fmt::format("{}: not a plan in JSON: {}", where, error.what()));
+  }
+}
+
+Result<Plan> load_plan(const std::string& path) {
+  TRY(const std::string text, read_file(path, kMostPlanBytes));
+  return parse_plan(text, path);
+}
+
+// By hand, since one command a line is what people edit and compare.
+std::string to_json(const Plan& plan) {
+  const auto text = [](const std::string& value) { return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace); };
+  std::string out = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"spillway\": \"{}\",\n  \"policy\": {},\n", kFormat,
+                                kVersionOfFormat, kVersion, text(plan.policy));
+  out += fmt::format("  \"trace\": {{\"name\": {}, \"hash\": {}}},\n", text(plan.trace_name), text(plan.trace_hash));
+  out += fmt::format("  \"machine\": {{\"name\": {}, \"hash\": {}, \"overrides\": {}}},\n", text(plan.machine_name),
+                     text(plan.machine_hash), Json(plan.machine_overrides).dump());
+  out += fmt::format("  \"overcommitted_bytes\": {},\n", plan.overcommitted.value);
+  if (plan.predicted_seconds) out += fmt::format("  \"predicted_seconds\": {},\n", *plan.predicted_seconds);
+  out += "  \"evictions\": [";
+  for (const Eviction& eviction : plan.evictions)
+    out += fmt::format("{}\n    {{\"tensor\": {}, \"after_kernel\": {}, \"to\": \"{}\"}}", &eviction == plan.evictions.data() ? "" : ",",
+                       eviction.tensor.value, eviction.after.value, to_text(eviction.to));
+  out += "\n  ],\n  \"prefetches\": [";
+  for (const Prefetch& prefetch : plan.prefetches)
+    out += fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}}}", &prefetch == plan.prefetches.data() ? "" : ",",
+                       prefetch.tensor.value, prefetch.at.value);
+  return out + "\n  ]\n}\n";
+}
+
+}  // namespace spillway

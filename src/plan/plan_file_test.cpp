@@ -1,0 +1,107 @@
+#include "plan/plan_file.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <string>
+
+namespace spillway {
+namespace {
+
+Plan small_plan() {
+  Plan plan;
+  plan.policy = "g10";
+  plan.trace_name = "tiny";
+  plan.trace_hash = "0123";
+  plan.machine_name = "a100";
+  plan.machine_hash = "4567";
+  plan.machine_overrides = {"device.memory=20GiB"};
+  plan.evictions = {{{3}, {1}, Tier::ssd}, {{4}, {2}, Tier::host}};
+  plan.prefetches = {{{4}, {5}}, {{3}, {6}}};
+  plan.overcommitted = 5_MiB;
+  plan.predicted_seconds = 1.25;
+  return plan;
+}
+
+void expect_equal(const Plan& a, const Plan& b) {
+  EXPECT_EQ(a.policy, b.policy);
+  EXPECT_EQ(a.trace_name, b.trace_name);
+  EXPECT_EQ(a.trace_hash, b.trace_hash);
+  EXPECT_EQ(a.machine_name, b.machine_name);
+  EXPECT_EQ(a.machine_hash, b.machine_hash);
+  EXPECT_EQ(a.machine_overrides, b.machine_overrides);
+  EXPECT_EQ(a.evictions, b.evictions);
+  EXPECT_EQ(a.prefetches, b.prefetches);
+  EXPECT_EQ(a.overcommitted, b.overcommitted);
+  EXPECT_EQ(a.predicted_seconds, b.predicted_seconds);
+}
+
+TEST(PlanFile, WhatIsWrittenIsReadAgain) {
+  const auto again = parse_plan(to_json(small_plan()), "again");
+  ASSERT_TRUE(again) << again.error().message;
+  expect_equal(*again, small_plan());
+}
+
+TEST(PlanFile, AnEmptyPlanWithAStrangeNameIsReadAgain) {
+  Plan plan;
+  plan.trace_name = "quote \" backslash \\ newline \n euro \xe2\x82\xac";
+  const auto again = parse_plan(to_json(plan), "again");
+  ASSERT_TRUE(again) << again.error().message;
+  expect_equal(*again, plan);
+}
+
+// The error of a plan in which `from` stands as `to`; it must name the file and hold `says`.
+void expect_refused(std::string_view from, std::string_view to, std::string_view says) {
+  std::string text = to_json(small_plan());
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  const auto plan = parse_plan(text.replace(at, from.size(), to), "my.plan");
+  ASSERT_FALSE(plan) << to;
+  EXPECT_TRUE(plan.error().message.contains("my.plan")) << plan.error().message;
+  EXPECT_TRUE(plan.error().message.contains(says)) << plan.error().message;
+}
+
+TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
+  expect_refused("spillway-plan", "spillway-trace", "is this a plan?");
+  expect_refused("\"version\": 1", "\"version\": 2", "reads version 1");
+  expect_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
+  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2", "evictions[1]: 'tensor'");
+  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": 4.5, \"after_kernel\": 2", "evictions[1]: 'tensor'");
+  expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999", "evictions[1]: 'after_kernel'");
+  expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999999999999999", "'after_kernel'");
+  expect_refused("\"to\": \"host\"", "\"to\": \"device\"", "evictions[1]: 'to' must be \"host\" or \"ssd\"");
+  expect_refused("\"to\": \"host\"", "\"to\": 7", "evictions[1]: 'to' must be a text");
+  expect_refused(", \"at_kernel\": 5", "", "prefetches[0]: 'at_kernel' is missing");
+  expect_refused("\"evictions\": [", "\"evictions\": [[],", "evictions[0] must be an object");
+  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": \"soon\"", "'predicted_seconds'");
+  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": -1", "'predicted_seconds'");
+  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": 1e999", "my.plan");
+  expect_refused("[\"device.memory=20GiB\"]", "[7]", "'overrides'");
+  expect_refused("\"overcommitted_bytes\": ", "\"overcommitted_bytes\": -", "'overcommitted_bytes'");
+}
+
+TEST(PlanFile, TextThatIsNoPlanIsRefused) {
+  const std::string whole = to_json(small_plan());
+  for (std::size_t cut = 0; cut + 2 < whole.size(); cut += 7) EXPECT_FALSE(parse_plan(whole.substr(0, cut), "cut"));
+  for (const std::string& text : {std::string("[]"), std::string("{}"), std::string("7"), std::string("\xff\xfe"),
+                                  std::string(200'000, '['), std::string(200'000, '{')})
+    EXPECT_FALSE(parse_plan(text, "other"));
+}
+
+RC_GTEST_PROP(PlanFileProperty, AnyPlanIsReadAgain, ()) {
+  Plan plan = small_plan();
+  plan.evictions.clear();
+  plan.prefetches.clear();
+  for (const auto& [tensor, kernel] : *rc::gen::arbitrary<std::vector<std::pair<std::uint32_t, std::uint32_t>>>()) {
+    plan.evictions.push_back({{tensor}, {kernel}, tensor % 2 ? Tier::host : Tier::ssd});
+    plan.prefetches.push_back({{kernel}, {tensor}});
+  }
+  plan.predicted_seconds = 1e-3 * *rc::gen::inRange(0, 1'000'000);
+  const auto again = parse_plan(to_json(plan), "again");
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(again->evictions == plan.evictions && again->prefetches == plan.prefetches);
+  RC_ASSERT(again->predicted_seconds == plan.predicted_seconds);
+}
+
+}  // namespace
+}  // namespace spillway

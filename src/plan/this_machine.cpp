@@ -1,0 +1,49 @@
+#include "plan/this_machine.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/files.h"
+#include "plan/machine_file.h"
+
+namespace spillway {
+namespace {
+
+// One file for each SSD folder, since another folder may be on another drive.
+std::string kept_in(const ThisMachine& options) {
+  const std::string& folder = options.ssd_folder;
+  return fmt::format("{}/this-{:016x}.toml", options.cache_folder, XXH3_64bits(folder.data(), folder.size()));
+}
+
+void keep(const ThisMachine& options, const MachineModel& machine) {
+  std::error_code error;
+  std::filesystem::create_directories(options.cache_folder, error);
+  if (!error) (void)write_file(kept_in(options), to_toml(machine));  // The measurement is good without its copy.
+}
+
+}  // namespace
+
+std::string user_cache_folder() {
+  const auto from = [](const char* variable, const char* below) {
+    const char* folder = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+    return folder && folder[0] == '/' ? std::string(folder) + below : std::string();
+  };
+  const std::string folder = from("XDG_CACHE_HOME", "/spillway");
+  return folder.empty() ? from("HOME", "/.cache/spillway") : folder;
+}
+
+Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe) {
+  if (!options.cache_folder.empty() && !options.again)
+    if (auto kept = load_machine(kept_in(options))) return *std::move(kept);
+  TRY(MachineModel measured, probe(options.ssd_folder));
+  measured.name = "this";
+  // The same check, limits and hash as for any other file.
+  TRY(const MachineModel machine, parse_machine(to_toml(measured), "this machine, as measured"));
+  if (!options.cache_folder.empty()) keep(options, machine);
+  return machine;
+}
+
+}  // namespace spillway

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "plan/machine_model.h"
+
+namespace spillway {
+
+// Measures the machine that we run on, its SSD in that folder. Takes seconds.
+using Probe = std::function<Result<MachineModel>(const std::string& ssd_folder)>;
+
+struct ThisMachine {
+  std::string ssd_folder;
+  std::string cache_folder;  // empty: measured anew each time
+  bool again = false;        // measure even though the cache has an answer
+};
+
+// "$XDG_CACHE_HOME/spillway" or "$HOME/.cache/spillway"; empty where neither is set.
+std::string user_cache_folder();
+
+// The machine named "this": what the probe measured once, kept as a machine file that can be read and edited. A kept
+// file that cannot be read is measured anew; one that cannot be written is no error.
+Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe);
+
+}  // namespace spillway

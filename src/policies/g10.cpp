@@ -1,0 +1,250 @@
+// G10's planner (MICRO'23): Algorithm 1 (section 4.3) and eager prefetching (section 4.4). Where the paper leaves
+// something open, docs/simulation.md says what is done here.
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+#include <vector>
+
+#include "base/check.h"
+#include "plan/validate.h"
+#include "policies/policies.h"
+#include "policies/pressure.h"
+#include "policies/traffic.h"
+
+namespace spillway {
+namespace {
+
+using Lane = Traffic::Lane;
+
+// A stretch of the circular iteration: `count` kernels from `begin` on.
+struct Stretch {
+  std::uint32_t begin = 0, count = 0;
+};
+
+// Where and when a tensor could be away. Places are kernels counted from the start of its period.
+struct Choice {
+  Lane lane = Lane::ssd;
+  std::uint32_t left = 0;      // the eviction ends in this kernel
+  std::uint32_t returns = 0;   // the prefetch starts in this kernel, at the latest safe time
+  Pressure::Wide benefit = 0;  // byte nanoseconds
+  double ratio = 0;            // benefit over cost
+};
+
+// An inactive period whose tensor will be away.
+struct Booking {
+  std::size_t period = 0;
+  Choice choice;
+};
+
+class Planner {
+ public:
+  Planner(const Problem& problem, bool use_host)
+      : trace_(problem.trace), lifetimes_(problem.lifetimes), machine_(problem.machine), use_host_(use_host),
+        kernels_(static_cast<std::uint32_t>(trace_.kernels.size())), slots_(slots(trace_)),
+        excess_(over(lifetimes_.live, machine_.device.memory), slots_),
+        host_(over({}, machine_.host.memory), slots_), ssd_(over({}, machine_.ssd_capacity()), slots_),
+        out_(bytes_per_slot(machine_.link.from_device), bytes_per_slot(machine_.ssd_write())),
+        in_(bytes_per_slot(machine_.link.to_device), bytes_per_slot(machine_.ssd_read())) {}
+
+  Plan run() {
+    choose_evictions();
+    prefetch_eagerly();
+    return plan();
+  }
+
+ private:
+  static std::vector<std::uint64_t> slots(const Trace& trace) {
+    std::vector<std::uint64_t> result;
+    for (const Kernel& kernel : trace.kernels) result.push_back((kernel.gap + kernel.duration).value);
+    return result;
+  }
+  std::vector<std::int64_t> over(const std::vector<Bytes>& bytes, Bytes capacity) const {
+    std::vector<std::int64_t> result(kernels_, -static_cast<std::int64_t>(capacity.value));
+    for (std::size_t kernel = 0; kernel < bytes.size(); ++kernel)
+      result[kernel] += static_cast<std::int64_t>(bytes[kernel].value);
+    return result;
+  }
+  std::vector<std::uint64_t> bytes_per_slot(BytesPerSecond rate) const {
+    std::vector<std::uint64_t> result;
+    for (const std::uint64_t slot : slots_)
+      result.push_back(static_cast<std::uint64_t>(static_cast<unsigned __int128>(slot) * rate.value / 1'000'000'000u));
+    return result;
+  }
+
+  const InactivePeriod& period(std::size_t index) const { return lifetimes_.periods[index]; }
+  Bytes bytes(std::size_t index) const { return trace_[period(index).tensor].bytes; }
+  std::uint32_t length(std::size_t index) const { return length_of(period(index), kernels_); }
+
+  // The kernels of a period from one place (inclusive) to another (exclusive).
+  Stretch stretch(std::size_t index, std::uint32_t from, std::uint32_t to) const {
+    return {(period(index).after.value + from) % kernels_, to > from ? to - from : 0};
+  }
+  template <class F>
+  void both_parts(Stretch stretch, F&& call) const {
+    const std::uint32_t first = std::min(stretch.count, kernels_ - stretch.begin);
+    call(stretch.begin, stretch.begin + first);
+    if (first < stretch.count) call(0u, stretch.count - first);
+  }
+  void add(Pressure& pressure, Stretch where, std::int64_t amount) const {
+    both_parts(where, [&](std::uint32_t begin, std::uint32_t end) { pressure.add(begin, end, amount); });
+  }
+  bool has_room(const Pressure& tier, Stretch where, Bytes size) const {
+    bool room = true;
+    both_parts(where, [&](std::uint32_t begin, std::uint32_t end) {
+      room &= tier.max(begin, end) + static_cast<std::int64_t>(size.value) <= 0;
+    });
+    return room;
+  }
+
+  // A period that can be planned: its tensor is not packed with others, at least one kernel passes, and what returns is
+  // the same tensor that left.
+  bool plannable(std::size_t index) const {
+    const InactivePeriod& candidate = period(index);
+    const Tensor& tensor = trace_[candidate.tensor];
+    const bool same = !candidate.wraps || tensor.persistent || tensor.carried_from == candidate.tensor;
+    return same && tensor.bytes >= kLeastMovedBytes && length(index) >= 2;
+  }
+
+  std::optional<Choice> window(std::size_t index, Lane lane, bool idle) const {
+    const std::uint32_t passing = length(index) - 1;
+    const std::uint32_t first = (period(index).after.value + 1) % kernels_;
+    const auto out = out_.forward(lane, first, bytes(index).value, passing, idle);
+    const auto in = in_.backward(lane, period(index).before.value, bytes(index).value, passing, idle);
+    if (!out || !in || *out >= length(index) - *in) return std::nullopt;
+    return Choice{.lane = lane, .left = *out, .returns = length(index) - *in};
+  }
+
+  // SSD first; it counts as full when its write or its read would miss the window that an idle one would allow.
+  std::optional<Choice> place(std::size_t index) const {
+    const Stretch whole = stretch(index, 1, length(index));
+    auto ssd = has_room(ssd_, whole, bytes(index)) ? window(index, Lane::ssd, false) : std::nullopt;
+    const auto idle = window(index, Lane::ssd, true);
+    if (ssd && idle && ssd->left <= idle->left && ssd->returns >= idle->returns) return ssd;
+    if (use_host_ && has_room(host_, whole, bytes(index)))
+      if (const auto host = window(index, Lane::host, false)) return host;
+    return ssd;
+  }
+
+  std::optional<Choice> choice(std::size_t index) const {
+    auto choice = place(index);
+    if (!choice) return std::nullopt;
+    both_parts(stretch(index, choice->left + 1, choice->returns), [&](std::uint32_t begin, std::uint32_t end) {
+      choice->benefit += excess_.benefit(begin, end, static_cast<std::int64_t>(bytes(index).value));
+    });
+    if (choice->benefit == 0) return std::nullopt;
+    choice->ratio = static_cast<double>(choice->benefit) / cost(index, choice->lane);
+    return choice;
+  }
+
+  // Both transfer times on that tier, in nanoseconds.
+  double cost(std::size_t index, Lane lane) const {
+    const auto time = [&](BytesPerSecond link, BytesPerSecond drives, Nanos latency) {
+      const BytesPerSecond rate = lane == Lane::ssd ? std::min(link, drives) : link;
+      return static_cast<double>((transfer_time(bytes(index), rate) + (lane == Lane::ssd ? latency : machine_.link.latency)).value);
+    };
+    return time(machine_.link.from_device, machine_.ssd_write(), machine_.ssd.write_latency) +
+           time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency);
+  }
+
+  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to the
+  // top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
+  void choose_evictions() {
+    struct Candidate {
+      double ratio;
+      std::size_t period;
+    };
+    const auto worse = [&](const Candidate& a, const Candidate& b) {
+      if (a.ratio != b.ratio) return a.ratio < b.ratio;
+      const InactivePeriod& x = period(a.period);
+      const InactivePeriod& y = period(b.period);
+      return std::pair(x.after, x.tensor) > std::pair(y.after, y.tensor);
+    };
+    std::vector<Candidate> candidates;
+    if (excess_.max() > 0)
+      for (std::size_t index = 0; index < lifetimes_.periods.size(); ++index)
+        if (plannable(index))
+          if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
+    std::priority_queue heap(worse, std::move(candidates));
+    while (!heap.empty() && excess_.max() > 0) {
+      Candidate top = heap.top();
+      heap.pop();
+      const auto now = choice(top.period);
+      if (!now) continue;
+      top.ratio = now->ratio;
+      if (!heap.empty() && worse(top, heap.top())) heap.push(top);
+      else book(top.period, *now);
+    }
+  }
+
+  void book(std::size_t index, const Choice& choice) {
+    const auto size = static_cast<std::int64_t>(bytes(index).value);
+    out_.book_forward(choice.lane, (period(index).after.value + 1) % kernels_, bytes(index).value);
+    in_.book_backward(choice.lane, period(index).before.value, bytes(index).value);
+    add(excess_, stretch(index, choice.left + 1, choice.returns), -size);
+    add(choice.lane == Lane::host ? host_ : ssd_, stretch(index, 1, length(index)), size);
+    bookings_.push_back({index, choice});
+  }
+
+  // In the order of the latest safe times, each prefetch moves back as long as the whole tensor fits.
+  void prefetch_eagerly() {
+    prefetch_order_.resize(bookings_.size());
+    for (std::size_t at = 0; at < bookings_.size(); ++at) prefetch_order_[at] = at;
+    const auto latest = [&](std::size_t at) {
+      const Booking& booking = bookings_[at];
+      return std::tuple(stretch(booking.period, booking.choice.returns, 0).begin,
+                        length(booking.period) - booking.choice.returns, period(booking.period).tensor);
+    };
+    std::ranges::sort(prefetch_order_, {}, latest);
+    for (const std::size_t at : prefetch_order_) {
+      Booking& booking = bookings_[at];
+      const auto size = static_cast<std::int64_t>(bytes(booking.period).value);
+      std::uint32_t start = booking.choice.returns;
+      const Stretch gained = stretch(booking.period, booking.choice.left + 1, start);
+      const std::uint32_t first = std::min(gained.count, kernels_ - gained.begin);
+      // From the end back: the part behind the iteration's end first, if there is one.
+      const std::uint32_t behind = gained.count - first;
+      const std::uint32_t stop = excess_.run_before(0, behind, -size);
+      std::uint32_t free = behind - stop;
+      if (stop == 0) free += gained.begin + first - excess_.run_before(gained.begin, gained.begin + first, -size);
+      start -= free;
+      add(excess_, stretch(booking.period, start, booking.choice.returns), size);
+      booking.choice.returns = start;
+    }
+  }
+
+  Plan plan() const {
+    Plan plan;
+    for (const Booking& booking : bookings_) {
+      const InactivePeriod& away = period(booking.period);
+      plan.evictions.push_back({away.tensor, away.after, booking.choice.lane == Lane::host ? Tier::host : Tier::ssd});
+    }
+    for (const std::size_t at : prefetch_order_) {
+      const Booking& booking = bookings_[at];
+      plan.prefetches.push_back({period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
+    }
+    std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
+    std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);
+    plan.overcommitted = {static_cast<std::uint64_t>(std::max<std::int64_t>(0, excess_.max()))};
+    return plan;
+  }
+
+  const Trace& trace_;
+  const Lifetimes& lifetimes_;
+  const MachineModel& machine_;
+  bool use_host_;
+  std::uint32_t kernels_;
+  std::vector<std::uint64_t> slots_;  // nanoseconds: a kernel and the gap before it
+  Pressure excess_;                   // bytes on the device over its capacity
+  Pressure host_, ssd_;               // planned bytes over the tiers' capacities
+  Traffic out_, in_;
+  std::vector<Booking> bookings_;             // in the order of Algorithm 1
+  std::vector<std::size_t> prefetch_order_;   // of bookings_, by latest safe time
+};
+
+}  // namespace
+
+Plan plan_g10_gds(const Problem& problem) { return Planner(problem, false).run(); }
+Plan plan_g10(const Problem& problem) { return Planner(problem, true).run(); }
+
+}  // namespace spillway

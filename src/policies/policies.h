@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "analysis/lifetimes.h"
+#include "base/result.h"
+#include "plan/machine_model.h"
+#include "plan/plan.h"
+#include "plan/policy_traits.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+struct Problem {
+  const Trace& trace;
+  const Lifetimes& lifetimes;
+  const MachineModel& machine;
+};
+
+// A plan is a function of the problem alone: no clock, no input or output, no globals, no hidden randomness. It fills
+// the commands and `overcommitted`; whose plan it is, the caller writes in.
+using PlanFn = Plan (*)(const Problem&);
+Plan plan_g10_gds(const Problem& problem);  // g10.cpp
+Plan plan_g10(const Problem& problem);      // g10.cpp
+
+struct Policy {
+  std::string_view name, summary;
+  PolicyTraits traits;
+  PlanFn plan;  // null: nothing is planned
+};
+
+// The whole plug-in mechanism: one file and one line a policy.
+inline constexpr std::array kPolicies{
+    Policy{"ideal", "a device that holds everything: the upper limit", {.unlimited_device = true}, nullptr},
+    Policy{"uvm", "demand paging, the least recently migrated block leaves", {}, nullptr},
+    Policy{"g10-gds", "G10's planned moves between device and SSD", {.kernels_fault = false, .uses_host = false}, plan_g10_gds},
+    Policy{"g10-host", "G10's planned moves, host memory where the SSD is busy", {.kernels_fault = false}, plan_g10},
+    Policy{"g10", "the same in one unified memory: what is absent comes by page faults", {}, plan_g10},
+};
+
+// Errors list the names there are.
+Result<Policy> policy_by_name(std::string_view name);
+
+}  // namespace spillway

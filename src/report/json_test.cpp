@@ -1,0 +1,35 @@
+#include "report/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/version.h"
+
+namespace spillway {
+namespace {
+
+TEST(JsonReport, BeginsWithTheVersionAndTheTrace) {
+  const nlohmann::ordered_json report = new_report("bert", "abc");
+  EXPECT_EQ(report.begin().key(), "spillway");
+  EXPECT_EQ(report["spillway"], std::string(kVersion));
+  EXPECT_EQ(report["trace"]["name"], "bert");
+  EXPECT_EQ(report["trace"]["hash"], "abc");
+}
+
+TEST(JsonReport, KeepsTheOrderInWhichFieldsWereAddedAndEndsWithANewline) {
+  nlohmann::ordered_json report = new_report();
+  report["z"] = 1;
+  report["a"] = 2;
+  const std::string text = to_text(report);
+  EXPECT_LT(text.find("\"z\""), text.find("\"a\""));
+  EXPECT_TRUE(text.ends_with("}\n"));
+}
+
+TEST(JsonReport, WhatIsNotUtf8IsReplacedAndDoesNotThrow) {
+  nlohmann::ordered_json report = new_report("\xff", "h");
+  EXPECT_NE(to_text(report).find("\ufffd"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,24 @@
+#include "report/progress.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway {
+namespace {
+
+TEST(ProgressText, SaysHowFarOfHowMuch) {
+  EXPECT_EQ(progress_text("simulating", 45, 100), "simulating   45 % (45 of 100)");
+  EXPECT_EQ(progress_text("simulating", 100, 100), "simulating  100 % (100 of 100)");
+  EXPECT_EQ(progress_text("recording", 7, 0), "recording  7");
+}
+
+TEST(Progress, SaysNothingWhereNobodyLooks) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("working", 10);
+    for (std::uint64_t done = 0; done <= 10; ++done) progress.at(done);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+}  // namespace
+}  // namespace spillway

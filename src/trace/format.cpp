@@ -1,0 +1,112 @@
+#include "trace/format.h"
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "trace/compressed.h"
+#include "trace/parse.h"
+#include "trace/text_of.h"
+
+namespace spillway {
+namespace {
+
+std::string hash_of(std::string_view content) {
+  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+Result<std::string> quoted(const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    return fail(Errc::bad_input, "cannot write the trace: a name in it is not UTF-8; rename it");
+  }
+}
+
+void append_accesses(std::string& out, const Trace& trace, std::span<const Access> accesses) {
+  const char* comma = "";
+  for (const Access& access : accesses) {
+    const bool whole = access.begin == Bytes{} && access.end == trace[access.tensor].bytes;
+    if (whole && !access.sparse)
+      fmt::format_to(std::back_inserter(out), "{}{}", comma, access.tensor.value);
+    else
+      fmt::format_to(std::back_inserter(out), R"({}{{"tensor":{},"begin":{},"end":{}{}}})", comma, access.tensor.value,
+                     access.begin.value, access.end.value, access.sparse ? R"(,"sparse":true)" : "");
+    comma = ",";
+  }
+}
+
+Result<> append_tensor(std::string& out, const Trace& trace, TensorId id) {
+  const Tensor& tensor = trace[id];
+  TRY(const std::string name, quoted(tensor.name));
+  fmt::format_to(std::back_inserter(out), R"({{"id":{},"name":{},"bytes":{},"kind":"{}","persistent":{})", id.value,
+                 name, tensor.bytes.value, to_text(tensor.kind), tensor.persistent);
+  if (tensor.carried_from) fmt::format_to(std::back_inserter(out), R"(,"carried_from":{})", tensor.carried_from->value);
+  out += '}';
+  return {};
+}
+
+Result<> append_kernel(std::string& out, const Trace& trace, const Kernel& kernel) {
+  TRY(const std::string name, quoted(kernel.name));
+  fmt::format_to(std::back_inserter(out), R"({{"name":{},"phase":"{}","duration_ns":{},"gap_ns":{},"reads":[)", name,
+                 to_text(kernel.phase), kernel.duration.value, kernel.gap.value);
+  append_accesses(out, trace, kernel.reads);
+  out += R"(],"writes":[)";
+  append_accesses(out, trace, kernel.writes);
+  out += R"(],"frees":[)";
+  const char* comma = "";
+  for (const TensorId freed : kernel.frees) {
+    fmt::format_to(std::back_inserter(out), "{}{}", comma, freed.value);
+    comma = ",";
+  }
+  out += ']';
+  if (kernel.flops) fmt::format_to(std::back_inserter(out), R"(,"flops":{})", *kernel.flops);
+  out += '}';
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedTrace> load_trace(const std::string& path) {
+  TRY(const std::string content, read_maybe_compressed(path, kMostTraceBytes));
+  return parse_trace(content, path);
+}
+
+Result<LoadedTrace> parse_trace(std::string_view json, const std::string& where) {
+  TRY(Trace trace, read_trace_json(json, where));
+  TRY_VOID(validate(trace, "cannot use trace " + where));
+  return LoadedTrace{std::move(trace), hash_of(json)};
+}
+
+Result<std::string> to_json(const Trace& trace) {
+  TRY(const std::string name, quoted(trace.name));
+  TRY(const std::string source, quoted(trace.source));
+  std::string out = fmt::format(R"({{"format":"{}","version":1,"name":{},"source":{},)", kTraceFormat, name, source);
+  out += "\n\"tensors\":[";
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
+    out += t == 0 ? "\n" : ",\n";
+    TRY_VOID(append_tensor(out, trace, TensorId{t}));
+  }
+  out += "\n],\n\"kernels\":[";
+  for (const Kernel& kernel : trace.kernels) {
+    out += &kernel == trace.kernels.data() ? "\n" : ",\n";
+    TRY_VOID(append_kernel(out, trace, kernel));
+  }
+  out += "\n]}\n";
+  return out;
+}
+
+Result<> save_trace(const std::string& path, const Trace& trace) {
+  TRY_VOID(validate(trace, "cannot write trace " + path));
+  TRY(std::string content, to_json(trace));
+  if (path.ends_with(".zst")) {
+    TRY(content, compress_zstd(content));
+  }
+  return write_file(path, content);
+}
+
+}  // namespace spillway

@@ -1,0 +1,53 @@
+#include "trace/text_of.h"
+
+#include "base/check.h"
+
+namespace spillway {
+
+std::string_view to_text(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::weight:
+      return "weight";
+    case TensorKind::gradient:
+      return "gradient";
+    case TensorKind::optimizer_state:
+      return "optimizer_state";
+    case TensorKind::activation:
+      return "activation";
+    case TensorKind::input:
+      return "input";
+    case TensorKind::workspace:
+      return "workspace";
+    case TensorKind::other:
+      return "other";
+  }
+  CHECK(false);
+}
+
+std::string_view to_text(Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return "forward";
+    case Phase::backward:
+      return "backward";
+    case Phase::optimizer:
+      return "optimizer";
+    case Phase::other:
+      return "other";
+  }
+  CHECK(false);
+}
+
+std::optional<TensorKind> tensor_kind(std::string_view text) {
+  for (const TensorKind kind : kTensorKinds)
+    if (to_text(kind) == text) return kind;
+  return std::nullopt;
+}
+
+std::optional<Phase> phase(std::string_view text) {
+  for (const Phase candidate : kPhases)
+    if (to_text(candidate) == text) return candidate;
+  return std::nullopt;
+}
+
+}  // namespace spillway

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "trace/trace.h"
+
+namespace spillway {
+
+inline constexpr std::array kTensorKinds{TensorKind::weight,     TensorKind::gradient, TensorKind::optimizer_state,
+                                         TensorKind::activation, TensorKind::input,    TensorKind::workspace,
+                                         TensorKind::other};
+inline constexpr std::array kPhases{Phase::forward, Phase::backward, Phase::optimizer, Phase::other};
+
+// The words that trace files and tables use: "optimizer_state", "forward".
+std::string_view to_text(TensorKind kind);
+std::string_view to_text(Phase phase);
+std::optional<TensorKind> tensor_kind(std::string_view text);
+std::optional<Phase> phase(std::string_view text);
+
+}  // namespace spillway

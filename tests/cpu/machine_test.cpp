@@ -1,0 +1,231 @@
+#include "machines/cpu/cpu_machine.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <optional>
+
+#include "support.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t kBlock = kBlockBytes.value;
+
+struct Rig {
+  std::unique_ptr<SpillFile> file;
+  std::unique_ptr<CpuMachine> machine;
+
+  std::byte* block(std::uint32_t index) { return machine->range().block(index); }
+  template <class C>
+  void ask(C command) {
+    const Command commands[] = {command};
+    machine->submit(commands);
+  }
+  Event next() {
+    auto event = machine->wait();
+    if (!event) ADD_FAILURE() << event.error().message;
+    CHECK(event.has_value());
+    return event->what;
+  }
+  // The answer to a move, passing over faults of blocks that are on their way.
+  Event answer() {
+    for (;;) {
+      const Event event = next();
+      if (!std::holds_alternative<Faulted>(event)) return event;
+    }
+  }
+  bool move(std::uint32_t id, BlockRange blocks, Tier from, Tier to) {
+    ask(Move{.id = {id}, .blocks = blocks, .from = from, .to = to, .urgency = Urgency::need});
+    return std::holds_alternative<MoveDone>(answer());
+  }
+};
+
+class CpuMachineTest : public testing::TestWithParam<EvictionMethod> {
+ protected:
+  void SetUp() override {
+    REQUIRE_PAGE_FAULTS();
+    if (auto chosen = choose(GetParam()); !chosen) GTEST_SKIP() << chosen.error().message;
+  }
+  static Rig rig(CpuMachineOptions options) {
+    auto file = SpillFile::open(spill_directory(), kBlockBytes * 64);
+    if (!file) ADD_FAILURE() << file.error().message;
+    auto owned = std::make_unique<SpillFile>(std::move(*file));
+    CHECK(owned->reserve(64).has_value());
+    if (options.device_frames == 0) options.device_frames = 10;
+    options.range_blocks = 64;
+    options.method = GetParam();
+    auto machine = CpuMachine::make(options, *owned);
+    if (!machine) ADD_FAILURE() << machine.error().message;
+    return {std::move(owned), std::move(*machine)};
+  }
+  static bool moves() { return GetParam() == EvictionMethod::move; }
+};
+
+INSTANTIATE_TEST_SUITE_P(Paths, CpuMachineTest, testing::Values(EvictionMethod::move, EvictionMethod::copy),
+                         [](const auto& param_info) { return std::string(to_text(param_info.param)); });
+
+TEST_P(CpuMachineTest, BlocksThatLeaveComeBackWithTheirBytes) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 6}});
+  for (std::uint32_t index = 0; index < 6; ++index) fill(rig.block(index), kBlock, index);
+  EXPECT_TRUE(rig.move(1, {{0}, 6}, Tier::device, Tier::ssd));
+  EXPECT_EQ(resident_bytes(rig.machine->range()), 0u);
+  EXPECT_TRUE(rig.move(2, {{2}, 4}, Tier::ssd, Tier::device));
+  EXPECT_TRUE(rig.move(3, {{0}, 2}, Tier::ssd, Tier::device));
+  for (std::uint32_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
+  EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 6);
+  EXPECT_EQ(rig.machine->stats().moved(Tier::ssd, Tier::device), kBlockBytes * 6);
+}
+
+TEST_P(CpuMachineTest, AThreadWaitsForTheBlockThatItTouches) {
+  Rig rig = CpuMachineTest::rig({});
+  std::thread toucher([&] { fill(rig.block(3), kBlock, 7); });
+  const Event event = rig.next();
+  ASSERT_TRUE(std::holds_alternative<Faulted>(event));
+  EXPECT_EQ(std::get<Faulted>(event).blocks, (BlockRange{{3}, 1}));
+  rig.ask(Populate{{{3}, 1}});
+  toucher.join();
+  EXPECT_TRUE(holds(rig.block(3), kBlock, 7));
+  EXPECT_EQ(rig.machine->stats().faults(), 1u);
+  EXPECT_GT(rig.machine->stall().of_all_threads(), Nanos{});
+}
+
+TEST_P(CpuMachineTest, AWriteDuringAnEvictionIsNotLost) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 1}});
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    fill(rig.block(0), kBlock, round);
+    std::atomic<bool> go{false};
+    std::thread writer([&] {
+      while (!go) {
+      }
+      rig.block(0)[kBlock - 1] = std::byte(round);
+    });
+    go = true;
+    rig.ask(Move{.id = {round}, .blocks = {{0}, 1}, .from = Tier::device, .to = Tier::ssd, .urgency = Urgency::need});
+    bool away = false;
+    for (bool answered = false; !answered;) {
+      const Event event = rig.next();
+      if (std::holds_alternative<Faulted>(event)) rig.ask(Cancel{{round}});
+      else answered = true, away = std::holds_alternative<MoveDone>(event);
+    }
+    if (away) {
+      EXPECT_TRUE(rig.move(1000 + round, {{0}, 1}, Tier::ssd, Tier::device));
+    }
+    writer.join();
+    EXPECT_EQ(rig.block(0)[kBlock - 1], std::byte(round));
+    rig.block(0)[kBlock - 1] = std::byte{0};
+    std::vector<std::byte> wanted(kBlock);
+    fill(wanted.data(), kBlock, round);
+    wanted.back() = std::byte{0};
+    EXPECT_EQ(std::memcmp(rig.block(0), wanted.data(), kBlock), 0);
+  }
+}
+
+TEST_P(CpuMachineTest, AFailedWriteKeepsTheBlockAndAFailedReadKeepsTheCopy) {
+  int writes_fail = EIO, reads_fail = 0;
+  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io),
+                                       [&](const Transfer& transfer) { return transfer.write ? writes_fail : reads_fail; });
+  }});
+  rig.ask(Populate{{{0}, 2}});
+  fill(rig.block(0), 2 * kBlock, 1);
+  rig.ask(Move{.id = {1}, .blocks = {{0}, 2}, .from = Tier::device, .to = Tier::ssd, .urgency = Urgency::need});
+  const Event failed = rig.answer();
+  ASSERT_TRUE(std::holds_alternative<MoveFailed>(failed));
+  EXPECT_FALSE(std::get<MoveFailed>(failed).cancelled);
+  EXPECT_TRUE(holds(rig.block(0), 2 * kBlock, 1));
+  writes_fail = 0;
+  EXPECT_TRUE(rig.move(2, {{0}, 2}, Tier::device, Tier::ssd));
+  reads_fail = EIO;
+  EXPECT_FALSE(rig.move(3, {{0}, 2}, Tier::ssd, Tier::device));
+  reads_fail = 0;
+  EXPECT_TRUE(rig.move(4, {{0}, 2}, Tier::ssd, Tier::device));
+  EXPECT_TRUE(holds(rig.block(0), 2 * kBlock, 1));
+  EXPECT_EQ(rig.machine->stats().last_transfer_error(), EIO);
+}
+
+TEST_P(CpuMachineTest, TheHostTierHoldsBlocksWithinItsOwnBudget) {
+  Rig rig = CpuMachineTest::rig({.host_frames = 4});
+  rig.ask(Populate{{{0}, 8}});
+  for (std::uint32_t index = 0; index < 8; ++index) fill(rig.block(index), kBlock, index);
+  EXPECT_TRUE(rig.move(1, {{0}, 4}, Tier::device, Tier::host));
+  rig.ask(Populate{{{8}, 4}});
+  fill(rig.block(8), 4 * kBlock, 99);
+  EXPECT_LE(resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()), (10 + 4) * kBlock);
+  EXPECT_TRUE(rig.move(2, {{0}, 2}, Tier::host, Tier::ssd));
+  EXPECT_TRUE(rig.move(3, {{4}, 2}, Tier::device, Tier::host));
+  EXPECT_TRUE(rig.move(4, {{2}, 2}, Tier::host, Tier::device));
+  EXPECT_TRUE(rig.move(5, {{0}, 2}, Tier::ssd, Tier::host));
+  rig.ask(Discard{{{8}, 4}, Tier::device});
+  EXPECT_TRUE(rig.move(6, {{0}, 2}, Tier::host, Tier::device));
+  EXPECT_TRUE(rig.move(7, {{4}, 2}, Tier::host, Tier::device));
+  for (std::uint32_t index = 0; index < 8; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
+  EXPECT_LE(resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()), (10 + 4) * kBlock);
+  EXPECT_EQ(rig.machine->stats().peak(Tier::host), kBlockBytes * 4);
+}
+
+TEST_P(CpuMachineTest, ADeadBlockThatLivesAgainKeepsWhatWasWritten) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.machine->inbox().allocated({0}, {{0}, 1});
+  std::thread first([&] { fill(rig.block(0), kBlock, 1); });
+  EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<Faulted>(rig.next()));
+  rig.ask(Populate{{{0}, 1}});
+  first.join();
+  rig.machine->inbox().freed({0}, {{0}, 1});
+  rig.machine->inbox().kernel_ready({0}, {0}, {});
+  std::thread other([&] { rig.block(40)[0] = std::byte{1}; });  // Its fault makes the machine read its messages.
+  EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
+  rig.machine->inbox().allocated({1}, {{0}, 1});
+  fill(rig.block(0), kBlock, 2);
+  rig.ask(Discard{{{0}, 1}, Tier::device});  // The executor does not know yet.
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 2));
+  EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
+  const Event fault = rig.next();
+  ASSERT_TRUE(std::holds_alternative<Faulted>(fault));
+  rig.ask(Populate{std::get<Faulted>(fault).blocks});
+  other.join();
+  EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+  const Event again = rig.next();
+  ASSERT_TRUE(std::holds_alternative<Faulted>(again));
+  EXPECT_EQ(std::get<Faulted>(again).blocks, (BlockRange{{0}, 1}));
+  rig.ask(Populate{{{0}, 1}});
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 2));
+}
+
+TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {
+  Rig rig = CpuMachineTest::rig({});
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    rig.ask(Populate{{{round}, 8}});
+    fill(rig.block(round), 8 * kBlock, round);
+    rig.ask(Discard{{{round}, 8}, Tier::device});
+  }
+  EXPECT_LE(resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()), 10 * kBlock);
+  EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), Bytes{});
+}
+
+TEST_P(CpuMachineTest, AKernelEndsForTheExecutorOnlyAfterItsLaunch) {
+  Rig rig = CpuMachineTest::rig({});
+  Inbox& inbox = rig.machine->inbox();
+  inbox.kernel_ready({0}, {1}, {});
+  inbox.kernel_done({0});
+  inbox.kernel_ready({0}, {2}, std::array{BlockAccess{{{5}, 1}}});
+  inbox.allocated({0}, {{0}, 1});
+  std::thread other([&] { rig.block(40)[0] = std::byte{1}; });
+  EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<Faulted>(rig.next()));
+  rig.ask(Launch{{0}});
+  EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
+  const Event second = rig.next();
+  ASSERT_TRUE(std::holds_alternative<KernelReady>(second));
+  ASSERT_EQ(std::get<KernelReady>(second).accesses.size(), 1u);
+  EXPECT_EQ(std::get<KernelReady>(second).accesses[0].blocks, (BlockRange{{5}, 1}));
+  rig.ask(Populate{{{40}, 1}});
+  other.join();
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "hook/pager/pager.h"
+#include "support.h"
+
+namespace spillway {
+
+inline PagerConfig small_config(EvictionMethod method, Bytes host = {}) {
+  return {.device = kBlockBytes * 40,
+          .host = host,
+          .ssd_directory = spill_directory(),
+          .ssd_capacity = 512_MiB,
+          .method = method,
+          .check_least_budget = false};
+}
+
+inline std::unique_ptr<Pager> started(PagerConfig config) {
+  auto pager = Pager::start(std::move(config));
+  if (!pager) ADD_FAILURE() << pager.error().message;
+  CHECK(pager.has_value());
+  return std::move(*pager);
+}
+
+inline std::byte* granted(Pager& pager, std::size_t bytes) {
+  auto memory = pager.allocate(bytes);
+  if (!memory) ADD_FAILURE() << memory.error().message;
+  CHECK(memory.has_value());
+  return static_cast<std::byte*>(*memory);
+}
+
+struct Case {
+  EvictionMethod method;
+  Bytes host;
+};
+inline std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return std::string(to_text(info.param.method)) + (info.param.host > Bytes{} ? "WithHost" : "");
+}
+inline const std::array kCases{Case{EvictionMethod::move, {}}, Case{EvictionMethod::copy, {}},
+                        Case{EvictionMethod::move, 16_MiB}, Case{EvictionMethod::copy, 16_MiB}};
+
+class PagerTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    REQUIRE_PAGE_FAULTS();
+    if (auto chosen = choose(GetParam().method); !chosen) GTEST_SKIP() << chosen.error().message;
+  }
+  static PagerConfig config() { return small_config(GetParam().method, GetParam().host); }
+};
+
+}  // namespace spillway

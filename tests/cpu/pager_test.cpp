@@ -1,0 +1,231 @@
+#include "hook/pager/pager.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "pager_support.h"
+
+namespace spillway {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(kCases), name_of);
+
+// A tensor with a copy of its bytes in memory that nobody limits.
+struct Tensor {
+  std::byte* memory = nullptr;
+  std::vector<std::byte> shadow;
+};
+
+// Does at random what scripts do, and compares every byte with the copy.
+class Program {
+ public:
+  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes) : pager_(pager), random_(seed), most_bytes_(most_bytes) {}
+
+  void step() {
+    switch (below(8)) {
+      case 0:
+      case 1: return allocate();
+      case 2: return tensors_.empty() || live_ < most_bytes_ / 2 ? allocate() : release(below(tensors_.size()));
+      case 3: return kernel();
+      case 4:
+      case 5: return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
+        const auto value = static_cast<int>(random_() & 0xff);
+        std::memset(tensor.memory + from, value, bytes);
+        std::memset(tensor.shadow.data() + from, value, bytes);
+      });
+      default: return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
+        EXPECT_EQ(std::memcmp(tensor.memory + from, tensor.shadow.data() + from, bytes), 0);
+      });
+    }
+  }
+  void finish() {
+    while (!tensors_.empty()) release(tensors_.size() - 1);
+  }
+
+ private:
+  std::size_t below(std::size_t limit) { return random_() % limit; }
+
+  void allocate() {
+    std::size_t bytes = 1 + below(below(2) == 0 ? 5000 : 12 << 20);
+    while (!tensors_.empty() && live_ + bytes > most_bytes_) release(below(tensors_.size()));
+    auto memory = pager_.allocate(bytes);
+    ASSERT_TRUE(memory) << memory.error().message;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(*memory) % 64, 0u);
+    Tensor tensor{static_cast<std::byte*>(*memory), std::vector<std::byte>(bytes)};
+    for (std::size_t at = 0; at < bytes; at += 512) {
+      const auto value = static_cast<std::byte>(random_());
+      std::fill_n(tensor.shadow.data() + at, std::min<std::size_t>(512, bytes - at), value);
+    }
+    std::memcpy(tensor.memory, tensor.shadow.data(), bytes);
+    live_ += bytes;
+    tensors_.push_back(std::move(tensor));
+  }
+  void release(std::size_t index) {
+    Tensor& tensor = tensors_[index];
+    EXPECT_EQ(std::memcmp(tensor.memory, tensor.shadow.data(), tensor.shadow.size()), 0);
+    pager_.free(tensor.memory);
+    live_ -= tensor.shadow.size();
+    std::swap(tensor, tensors_.back());
+    tensors_.pop_back();
+  }
+  void kernel() {
+    const StreamId stream = pager_.this_stream();
+    std::vector<ByteExtent> extents;
+    for (int count = 0; count < 3 && !tensors_.empty(); ++count) {
+      const Tensor& tensor = tensors_[below(tensors_.size())];
+      extents.push_back({tensor.memory, tensor.shadow.size(), below(2) == 0, below(5) == 0});
+    }
+    pager_.kernel_ready(stream, extents);
+    for (const ByteExtent& extent : extents)
+      for (const Tensor& tensor : tensors_)
+        if (tensor.memory == extent.begin) {
+          EXPECT_EQ(std::memcmp(tensor.memory, tensor.shadow.data(), tensor.shadow.size()), 0);
+        }
+    pager_.kernel_done(stream);
+  }
+  template <class F>
+  void with_tensor(F&& use) {
+    if (tensors_.empty()) return;
+    Tensor& tensor = tensors_[below(tensors_.size())];
+    const std::size_t from = below(tensor.shadow.size());
+    use(tensor, from, 1 + below(tensor.shadow.size() - from));
+  }
+
+  Pager& pager_;
+  std::mt19937_64 random_;
+  std::size_t most_bytes_;
+  std::vector<Tensor> tensors_;
+  std::size_t live_ = 0;
+};
+
+TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    SCOPED_TRACE(seed);
+    const PagerConfig config = PagerTest::config();
+    auto pager = started(config);
+    constexpr int kThreads = 3;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread)
+      threads.emplace_back([&, thread] {
+        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20);
+        for (int step = 0; step < 30 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
+        program.finish();
+      });
+    for (std::thread& thread : threads) thread.join();
+    const std::uint64_t held = resident_bytes(pager->range()) + resident_bytes(pager->staging());
+    EXPECT_LE(held, (config.device + config.host).value);
+    const PagerStats stats = pager->stats();
+    EXPECT_LE(stats.peak.device, config.device);
+    EXPECT_LE(stats.peak.host, config.host);
+    EXPECT_GT(stats.moved(Tier::ssd, Tier::device), Bytes{});
+    EXPECT_EQ(stats.moved(Tier::host, Tier::device) > Bytes{}, config.host > Bytes{});
+    EXPECT_GT(stats.faults, 0u);
+    EXPECT_GT(stats.stall_of_all_threads, Nanos{});
+    EXPECT_LE(stats.stall_of_the_process, stats.stall_of_all_threads);
+  }
+}
+
+// Follows how much memory the kernel says this process holds, all the time.
+class ResidentWatch {
+ public:
+  ResidentWatch() : before_(resident()), thread_([this] {
+    while (!stop_) most_ = std::max(most_, resident());
+  }) {}
+  std::uint64_t most_more_bytes() {
+    stop_ = true;
+    thread_.join();
+    return most_ > before_ ? most_ - before_ : 0;
+  }
+
+ private:
+  static std::uint64_t resident() {
+    unsigned long size = 0, pages = 0;
+    std::FILE* file = std::fopen("/proc/self/statm", "r");
+    CHECK(file != nullptr && std::fscanf(file, "%lu %lu", &size, &pages) == 2);
+    std::fclose(file);
+    return pages * 4096;
+  }
+  std::uint64_t before_, most_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+TEST_P(PagerTest, EveryByteOfTwiceTheBudgetComesBackAndTheKernelNeverCountsMoreThanTheBudget) {
+  const PagerConfig config = PagerTest::config();
+  auto pager = started(config);
+  ResidentWatch watch;
+  const std::size_t count = 2 * (config.device + config.host).value / kBlockBytes.value / 3;
+  constexpr std::size_t kBytes = 3 * 2097152 - 4096;
+  std::vector<std::byte*> tensors;
+  for (std::size_t index = 0; index < count; ++index) {
+    tensors.push_back(granted(*pager, kBytes));
+    fill(tensors.back(), kBytes, index);
+  }
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t index = 0; index < count; ++index) EXPECT_TRUE(holds(tensors[index], kBytes, index)) << index;
+  for (std::byte* tensor : tensors) pager->free(tensor);
+  constexpr std::uint64_t kOtherMemory = 2 << 20;  // The kernel's counters lag, and malloc takes some.
+  EXPECT_LE(watch.most_more_bytes(), (config.device + config.host).value + kOtherMemory);
+  EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+}
+
+TEST_P(PagerTest, WhatFitsIsNeverMoved) {
+  auto pager = started(config());
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::byte*> tensors;
+    for (int index = 0; index < 9; ++index) tensors.push_back(granted(*pager, 3 << 20));
+    for (std::byte* tensor : tensors) fill(tensor, 3 << 20, 5);
+    for (std::byte* tensor : tensors) pager->free(tensor);
+  }
+  const PagerStats stats = pager->stats();
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) {
+        EXPECT_EQ(stats.moved(from, to), Bytes{});
+      }
+}
+
+TEST_P(PagerTest, ManyThreadsWithASmallBudgetAreSlowNotStuck) {
+  PagerConfig config = PagerTest::config();
+  config.device = kBlockBytes * 20;
+  auto pager = started(config);
+  std::byte* from = granted(*pager, 60 << 20);
+  std::byte* to = granted(*pager, 60 << 20);
+  fill(from, 60 << 20, 1);
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < 10; ++thread)
+    threads.emplace_back([&, thread] {
+      std::memcpy(to + thread * (6 << 20), from + thread * (6 << 20), 6 << 20);
+      EXPECT_EQ(std::memcmp(to + thread * (6 << 20), from + thread * (6 << 20), 6 << 20), 0);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(holds(to, 60 << 20, 1));
+}
+
+TEST_P(PagerTest, DeadBlocksAreReusedUnderPressureWithoutLosingWhatIsWritten) {
+  auto pager = started(config());
+  std::byte* large = granted(*pager, 100 << 20);
+  fill(large, 100 << 20, 1);
+  std::atomic<bool> stop{false};
+  std::thread sweeper([&] {
+    while (!stop)
+      for (std::size_t at = 0; at < 100 << 20; at += 1 << 20) static_cast<volatile std::byte*>(large)[at] = large[at];
+  });
+  for (std::uint64_t round = 0; round < 100 * kEffort; ++round) {
+    std::byte* tensor = granted(*pager, 3 << 20);
+    fill(tensor, 3 << 20, round);
+    EXPECT_TRUE(holds(tensor, 3 << 20, round));
+    pager->free(tensor);
+  }
+  stop = true;
+  sweeper.join();
+  EXPECT_TRUE(holds(large, 100 << 20, 1));
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "machines/cpu/cpu_machine.h"
+#include "machines/cpu/memory_range.h"
+
+namespace spillway {
+
+// How much random work a test does: sanitizers make it many times slower.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int kEffort = 1;
+#else
+inline constexpr int kEffort = 5;
+#endif
+
+// A directory on a real disk; tests must not spill into a tmpfs.
+inline std::string spill_directory() {
+  const char* named = std::getenv("SPILLWAY_TEST_SSD");
+  return named != nullptr ? named : "/var/tmp";
+}
+
+// The kernel's own count of pages that a range holds: what /proc/self/pagemap says, page by page. Zero pages that are
+// only mapped, not owned, count as well.
+std::uint64_t resident_bytes(const MemoryRange& range);
+
+// Skips the test where page faults cannot be served, with the reason.
+#define REQUIRE_PAGE_FAULTS()                                                    \
+  do {                                                                           \
+    if (auto tried = ::spillway::Userfault::open(); !tried) GTEST_SKIP() << tried.error().message; \
+  } while (false)
+
+// Makes the transfers fail for which `fails` says so, after they have happened.
+class FailingIo final : public BlockIo {
+ public:
+  using Fails = std::function<int(const Transfer&)>;  // 0 or an errno
+  FailingIo(std::unique_ptr<BlockIo> io, Fails fails) : io_(std::move(io)), fails_(std::move(fails)) {}
+
+  void start(const Transfer& transfer) override {
+    if (const int error = fails_(transfer); error != 0) errors_.push_back({transfer.id, error});
+    io_->start(transfer);
+  }
+  std::size_t depth() const override { return io_->depth(); }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    const std::size_t before = ended.size();
+    auto result = io_->wait(ended, timeout);
+    for (std::size_t at = before; at < ended.size(); ++at)
+      for (auto error = errors_.begin(); error != errors_.end(); ++error)
+        if (error->id == ended[at].id) {
+          ended[at].error = error->error;
+          errors_.erase(error);
+          break;
+        }
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BlockIo> io_;
+  Fails fails_;
+  std::vector<Completion> errors_;
+};
+
+// Bytes that tell blocks and versions apart.
+inline void fill(std::byte* at, std::size_t bytes, std::uint64_t seed) {
+  auto* words = reinterpret_cast<std::uint64_t*>(at);
+  for (std::size_t index = 0; index < bytes / sizeof *words; ++index)
+    words[index] = (seed * 0x9E3779B97F4A7C15u) ^ (index * 0xBF58476D1CE4E5B9u);
+}
+inline bool holds(const std::byte* at, std::size_t bytes, std::uint64_t seed) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(at);
+  for (std::size_t index = 0; index < bytes / sizeof *words; ++index)
+    if (words[index] != ((seed * 0x9E3779B97F4A7C15u) ^ (index * 0xBF58476D1CE4E5B9u))) return false;
+  return true;
+}
+
+}  // namespace spillway

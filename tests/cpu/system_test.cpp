@@ -1,0 +1,260 @@
+// Paged memory and the rest of the system: system calls, forks, signals, errors of the disk.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+
+#include "base/unique_fd.h"
+#include "pager_support.h"
+
+namespace spillway {
+namespace {
+
+using PagerSystemTest = PagerTest;
+INSTANTIATE_TEST_SUITE_P(Paths, PagerSystemTest, testing::Values(kCases[0], kCases[3]), name_of);
+
+constexpr std::size_t kLarge = 30 << 20;
+
+UniqueFd nameless_file(int flags) {
+  const int fd = ::open(spill_directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
+  CHECK(fd >= 0);
+  return UniqueFd(fd);
+}
+
+// Tensors that together are larger than the budget, so that the first ones are away.
+std::vector<std::byte*> more_than_fits(Pager& pager) {
+  std::vector<std::byte*> tensors;
+  for (std::size_t index = 0; index < 6; ++index) {
+    tensors.push_back(granted(pager, kLarge));
+    fill(tensors.back(), kLarge, index);
+  }
+  return tensors;
+}
+
+TEST_P(PagerSystemTest, SystemCallsWriteAndReadTensorsThatAreAway) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const UniqueFd file = nameless_file(0);
+  for (std::byte* tensor : tensors) ASSERT_EQ(::write(file.get(), tensor, kLarge), static_cast<ssize_t>(kLarge));
+  for (std::size_t index = 0; index < tensors.size(); ++index)  // Each gets its neighbour's contents.
+    ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>((index + 1) % 6 * kLarge)),
+              static_cast<ssize_t>(kLarge));
+  for (std::size_t index = 0; index < tensors.size(); ++index) EXPECT_TRUE(holds(tensors[index], kLarge, (index + 1) % 6));
+  const iovec parts[] = {{tensors[0], kLarge}, {tensors[5], kLarge}};
+  ASSERT_EQ(::pwritev(file.get(), parts, 2, 0), static_cast<ssize_t>(2 * kLarge));
+}
+
+TEST_P(PagerSystemTest, DirectIoOnTensorsUnderPressureIsExact) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  std::atomic<bool> stop{false};
+  std::thread sweeper([&] {  // Wants the very pages that the kernel holds for the transfers.
+    while (!stop)
+      for (std::size_t at = 0; at < kLarge; at += 1 << 20)
+        for (const std::byte* tensor : tensors) static_cast<void>(static_cast<const volatile std::byte*>(tensor)[at]);
+  });
+  const UniqueFd file = nameless_file(O_DIRECT);
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t index = 0; index < 6; ++index)
+      ASSERT_EQ(::pwrite(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)), static_cast<ssize_t>(kLarge));
+    for (std::size_t index = 0; index < 6; ++index)
+      ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)), static_cast<ssize_t>(kLarge));
+  }
+  stop = true;
+  sweeper.join();
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
+}
+
+struct ChildEnd {
+  int status = 0;
+  std::string text;  // what it wrote to stderr
+};
+template <class F>
+ChildEnd in_child(F&& body) {
+  int pipe[2];
+  CHECK(::pipe2(pipe, O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    ::dup2(pipe[1], STDERR_FILENO);
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::_exit(body());
+  }
+  ::close(pipe[1]);
+  ChildEnd end;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(pipe[0], buffer, sizeof buffer)) > 0;) end.text.append(buffer, static_cast<std::size_t>(got));
+  ::close(pipe[0]);
+  CHECK(::waitpid(child, &end.status, 0) == child);
+  return end;
+}
+
+TEST_P(PagerSystemTest, AForkedChildThatTouchesATensorIsToldWhyAndDies) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  for (std::byte* tensor : {tensors.front(), tensors.back()}) {  // One is away, one is there.
+    const ChildEnd end = in_child([&] { return static_cast<int>(tensor[5]); });
+    EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV) << end.status;
+    EXPECT_NE(end.text.find("spawn"), std::string::npos) << end.text;
+  }
+  const ChildEnd grandchild = in_child([&] {
+    const pid_t inner = ::fork();
+    if (inner == 0) ::_exit(static_cast<int>(tensors.front()[0]));
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    return WIFSIGNALED(status) ? 7 : 0;
+  });
+  EXPECT_EQ(WEXITSTATUS(grandchild.status), 7);
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
+}
+
+TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const ChildEnd end = in_child([&] {
+    if (pager->active() || pager->allocate(100).has_value()) return 1;
+    pager->free(tensors[0]);
+    pager->kernel_ready({0}, {});
+    pager->kernel_done({0});
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      const std::string target = std::filesystem::read_symlink(entry, error).string();
+      if (target.find("userfaultfd") != std::string::npos || target.find("io_uring") != std::string::npos) return 2;
+      if (target.find("(deleted)") != std::string::npos && target.find(spill_directory()) == 0) return 3;
+    }
+    pager.reset();
+    return 0;
+  });
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
+}
+
+TEST_P(PagerSystemTest, NothingIsLeftWhenTheProcessIsKilled) {
+  const auto names = [] {
+    return std::distance(std::filesystem::directory_iterator(spill_directory()), {});
+  };
+  const auto before = names();
+  const ChildEnd end = in_child([&] {
+    auto pager = started(config());
+    more_than_fits(*pager);
+    if (names() != before) return 1;
+    ::raise(SIGKILL);
+    return 2;
+  });
+  EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGKILL) << end.status << end.text;
+  EXPECT_EQ(names(), before);
+}
+
+TEST_P(PagerSystemTest, TwoPagersShareADirectory) {
+  auto one = started(config());
+  auto other = started(config());
+  const auto ones = more_than_fits(*one);
+  const auto others = more_than_fits(*other);
+  std::memcpy(ones[0], others[3], kLarge);
+  for (std::size_t index = 1; index < 6; ++index) EXPECT_TRUE(holds(ones[index], kLarge, index));
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(others[index], kLarge, index));
+  one.reset();
+  EXPECT_TRUE(holds(others[0], kLarge, 0));
+}
+
+TEST_P(PagerSystemTest, WhenAllTiersAreFullAnAllocationFailsWithTheirNumbersAndLaterOnesWork) {
+  PagerConfig config = PagerTest::config();
+  config.ssd_capacity = 100_MiB;
+  auto pager = started(config);
+  std::vector<std::byte*> tensors;
+  std::string refusal;
+  for (;;) {
+    auto memory = pager->allocate(10 << 20);
+    if (!memory) {
+      EXPECT_EQ(memory.error().code, Errc::out_of_memory);
+      refusal = memory.error().message;
+      break;
+    }
+    tensors.push_back(static_cast<std::byte*>(*memory));
+    fill(tensors.back(), 10 << 20, tensors.size());
+  }
+  EXPECT_NE(refusal.find("device memory 80 MiB"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("ssd 100 MiB"), std::string::npos) << refusal;
+  EXPECT_GE(tensors.size(), (80 + config.host.value / (1 << 20) + 100 - 32) / 10 - 2);
+  for (std::size_t index = 0; index < tensors.size(); ++index) EXPECT_TRUE(holds(tensors[index], 10 << 20, index + 1));
+  EXPECT_FALSE(pager->allocate(SIZE_MAX).has_value());
+  EXPECT_FALSE(pager->allocate(SIZE_MAX / 2).has_value());
+  pager->free(tensors.back());
+  fill(granted(*pager, 10 << 20), 10 << 20, 5);
+}
+
+TEST_P(PagerSystemTest, ALimitOnFileSizesIsAnOutOfMemoryNotASignal) {
+  const ChildEnd end = in_child([&] {
+    const rlimit low{150 << 20, 150 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &low);
+    PagerConfig config = PagerTest::config();
+    config.ssd_capacity = {};
+    auto pager = started(config);
+    for (int count = 0; count < 100; ++count) {
+      auto memory = pager->allocate(10 << 20);
+      if (!memory) return memory.error().code == Errc::out_of_memory && count > 15 ? 0 : 1;
+      fill(static_cast<std::byte*>(*memory), 10 << 20, 1);
+    }
+    return 2;
+  });
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
+}
+
+TEST_P(PagerSystemTest, TransfersThatFailNowAndThenCostTimeOnly) {
+  PagerConfig config = PagerTest::config();
+  std::atomic<int> transfers{0};
+  config.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return ++transfers % 7 == 0 ? EIO : 0; });
+  };
+  auto pager = started(config);
+  const auto tensors = more_than_fits(*pager);
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
+}
+
+TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
+  for (const bool writes : {true, false}) {
+    const ChildEnd end = in_child([&] {
+      PagerConfig config = PagerTest::config();
+      config.around_io = [writes](std::unique_ptr<BlockIo> io) {
+        return std::make_unique<FailingIo>(std::move(io),
+                                           [writes](const Transfer& transfer) { return transfer.write == writes ? EIO : 0; });
+      };
+      auto pager = started(config);
+      const auto tensors = more_than_fits(*pager);
+      for (std::size_t index = 0; index < 6; ++index)
+        if (!holds(tensors[index], kLarge, index)) return 3;
+      return 0;
+    });
+    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
+    EXPECT_NE(end.text.find("Input/output error"), std::string::npos) << end.text;
+    EXPECT_NE(end.text.find(spill_directory()), std::string::npos) << end.text;
+  }
+}
+
+TEST(PagerConfiguration, WhatCannotWorkIsRefusedWithTheReason) {
+  REQUIRE_PAGE_FAULTS();
+  const auto refusal = [](PagerConfig config) {
+    const auto pager = Pager::start(std::move(config));
+    return pager ? std::string("started") : pager.error().message;
+  };
+  PagerConfig config = small_config(EvictionMethod::copy);
+  config.check_least_budget = true;
+  config.device = Pager::least_budget() - Bytes{1};
+  EXPECT_NE(refusal(config).find("too small"), std::string::npos) << refusal(config);
+  config.device = {std::uint64_t{1} << 50};
+  EXPECT_NE(refusal(config).find("of this machine"), std::string::npos) << refusal(config);
+  config.device = Pager::least_budget();
+  EXPECT_EQ(refusal(config), "started");
+  config.ssd_directory = "/dev/shm";
+  EXPECT_NE(refusal(config).find("tmpfs"), std::string::npos) << refusal(config);
+}
+
+}  // namespace
+}  // namespace spillway

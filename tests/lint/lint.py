@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | headers BUILD | tidy BUILD FILE
+
+Each is one test of CTest. headers and tidy remember in BUILD/lint what passed, and look again only at what changed.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from cache import Cache, inputs_of
+from sources import ROOT, arguments_for_header, compile_commands, ours
+
+LONGEST_FILE = 800
+# Arrows point down only: a folder includes itself and those before it in this list ...
+LAYERS = ("base", "trace", "analysis", "memory", "plan", "executor", "policies", "machines", "report", "hook", "cli")
+# ... and who acts knows nothing of who decides.
+NEVER = {("machines", "policies")}
+SKIPPED = 77
+
+
+def need(tool):
+    path = shutil.which(tool)
+    if path is None:
+        print(f"skipped: {tool} is not installed (apt-get install {tool})")
+        sys.exit(SKIPPED)
+    return path
+
+
+def check_format():
+    files = [str(f) for f in ours(".h", ".cpp", ".c")]
+    done = subprocess.run([need("clang-format-19"), "--dry-run", "-Werror", *files], cwd=ROOT)
+    if done.returncode:
+        print("to mend: clang-format-19 -i FILE")
+    return done.returncode
+
+
+def check_layers():
+    wrong = 0
+    for file in ours(".h", ".cpp", ".c"):
+        if file.parts[0] != "src" or file.stem.endswith("_test"):
+            continue
+        folder = file.parts[1]
+        if folder not in LAYERS:
+            print(f"{file}: the folder src/{folder} has no place in LAYERS (tests/lint/lint.py)")
+            wrong += 1
+            continue
+        for number, line in enumerate((ROOT / file).read_text().splitlines(), 1):
+            included = re.match(r'\s*#\s*include "([a-z_]+)/', line)
+            if not included or included[1] not in LAYERS:
+                continue
+            if LAYERS.index(included[1]) > LAYERS.index(folder) or (folder, included[1]) in NEVER:
+                print(f"{file}:{number}: src/{folder} must not include from src/{included[1]}: {line.strip()}")
+                wrong += 1
+    return wrong
+
+
+def check_sizes():
+    wrong = 0
+    for file in ours(".h", ".cpp", ".c", ".py"):
+        lines = len((ROOT / file).read_text().splitlines())
+        if lines > LONGEST_FILE:
+            print(f"{file}: {lines} lines; split it, {LONGEST_FILE} is the most")
+            wrong += 1
+    return wrong
+
+
+def check_header(header, arguments, cache):
+    depfile = cache.folder / (str(header).replace("/", "-") + ".d")
+    command = ["g++", *arguments, "-fsyntax-only", "-MMD", "-MF", str(depfile), "-MT", "header", "-include", str(ROOT / header),
+               "-x", "c++", "/dev/null"]
+    key = " ".join(command)
+    if cache.passed(header, key):
+        return True
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        print(f"{header} does not compile alone:\n{done.stderr}", flush=True)
+        return False
+    cache.remember(header, key, inputs_of(depfile.read_text(), ROOT))
+    return True
+
+
+def check_headers(build):
+    commands, cache, headers = compile_commands(build), Cache(Path(build) / "lint/headers"), ours(".h")
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        good = list(pool.map(lambda h: check_header(h, arguments_for_header(h, commands), cache), headers))
+    print(f"{sum(good)} of {len(headers)} headers compile alone")
+    return not all(good)
+
+
+def check_tidy(build, name):
+    tidy, file, cache = need("clang-tidy-19"), Path(name), Cache(Path(build) / "lint/tidy")
+    arguments = compile_commands(build).get(file)
+    if arguments is None:
+        print(f"skipped: this build does not compile {file} (the hook needs -DSPILLWAY_PYTHON)")
+        return SKIPPED
+    key = " ".join([tidy, *arguments])
+    if cache.passed(file, key):
+        print("unchanged since it last passed")
+        return 0
+    done = subprocess.run([tidy, "-p", build, "--quiet", str(file)], cwd=ROOT, capture_output=True, text=True)
+    print(done.stdout)
+    if done.returncode:
+        print(done.stderr)
+        return 1
+    rule = subprocess.run(["g++", *arguments, "-MM", str(ROOT / file)], cwd=ROOT, capture_output=True, text=True, check=True)
+    cache.remember(file, key, [ROOT / ".clang-tidy", *inputs_of(rule.stdout, ROOT)])
+    return 0
+
+
+def main():
+    checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "headers": check_headers, "tidy": check_tidy}
+    if len(sys.argv) < 2 or sys.argv[1] not in checks:
+        sys.exit(__doc__)
+    status = checks[sys.argv[1]](*sys.argv[2:])
+    sys.exit(SKIPPED if status == SKIPPED else min(int(status), 1))
+
+
+if __name__ == "__main__":
+    main()

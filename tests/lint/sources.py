@@ -1,0 +1,43 @@
+"""Which files are ours, and how the build compiles them."""
+import json
+import shlex
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("src", "tests", "bench", "fuzz")
+
+
+def ours(*suffixes):
+    """Every file of ours that ends in one of the suffixes, as paths relative to the root, in a fixed order."""
+    return sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*")
+                  if path.suffix in suffixes and path.is_file())
+
+
+def compile_commands(build):
+    """Source file, relative to the root -> its compiler's arguments without the compiler, the input and the output."""
+    commands = {}
+    for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
+        source = Path(entry["file"])
+        if not source.is_relative_to(ROOT):
+            continue
+        words, kept = shlex.split(entry["command"])[1:], []
+        while words:
+            word = words.pop(0)
+            if word == "-o":
+                words.pop(0)
+            elif word not in ("-c", str(source)):
+                kept.append(word)
+        commands[source.relative_to(ROOT)] = kept
+    return commands
+
+
+def arguments_for_header(header, commands):
+    """Headers have no command of their own: take that of the source beside them, or else of one in the nearest folder above."""
+    beside = header.with_suffix(".cpp")
+    if beside in commands:
+        return commands[beside]
+    for folder in header.parents:
+        for source in sorted(commands):
+            if source.is_relative_to(folder) and source.suffix == ".cpp":
+                return commands[source]
+    raise SystemExit(f"{header}: the build compiles nothing that tells how to compile it; build first")

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs every command line of README.md: readme_test.py BUILD PYTHON
+
+A block that begins with ```sh is run, one line after the other, in one scratch folder that has the project's folders in it,
+with the built program and the PyTorch of the build first in PATH. Blocks of any other kind (```console, ```text) are for
+reading. A line ending in `# exits N` must exit so; one in SETUP only has to name a program that exists.
+"""
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SETUP = ("./demo", "./test", "sudo ", "cmake ", "git ", "cd ", "apt-get ")
+LINKED = ("examples", "machines", "docs")
+
+
+def blocks(text):
+    """(line number, lines) of each ```sh block, with lines that end in a backslash joined."""
+    found = []
+    for block in re.finditer(r"^```sh\n(.*?)^```$", text, re.M | re.S):
+        joined = block[1].replace("\\\n", " ")
+        first = text[: block.start(1)].count("\n") + 1
+        found.append((first, [l.strip() for l in joined.splitlines() if l.strip() and not l.strip().startswith("#")]))
+    return found
+
+
+def prepare(scratch, build, python):
+    """The folder that the lines run in, and a PATH in which spillway and python3 are ours."""
+    for name in LINKED:
+        if (ROOT / name).exists():
+            (scratch / name).symlink_to(ROOT / name)
+    (scratch / "build").symlink_to(build)
+    programs = scratch / ".programs"
+    programs.mkdir()
+    (programs / "spillway").symlink_to(build / "spillway")
+    if python:
+        launcher = programs / "python3"
+        launcher.write_text(f'#!/bin/sh\nexec "{python}" "$@"\n')  # A link would lose the virtual environment.
+        launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+    return {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(scratch / ".cache")}
+
+
+def run_line(line, scratch, environment):
+    """None if the line did what it should, else what went wrong."""
+    if line.startswith(SETUP):
+        program = line.split()[0]
+        if program.startswith("./") and not os.access(ROOT / program, os.X_OK):
+            return f"{program} is no program"
+        return None
+    expected = re.search(r"#\s*exits (\d+)\s*$", line)
+    status = int(expected[1]) if expected else 0
+    begin = time.monotonic()
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=scratch, env=environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    print(f"{time.monotonic() - begin:7.2f} s  {line}", flush=True)
+    if done.returncode != status:
+        return f"status {done.returncode}, not {status}:\n{done.stdout[-3000:]}"
+    return None
+
+
+def main():
+    build, python = sys.argv[1], sys.argv[2]
+    readme = ROOT / "README.md"
+    found = blocks(readme.read_text()) if readme.exists() else []
+    if not any(lines for _, lines in found):
+        sys.exit(f"{readme} has no ```sh block to run")
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="spillway-readme-", dir="/var/tmp") as folder:
+        environment = prepare(Path(folder), Path(build), python)
+        for first, lines in found:
+            for line in lines:
+                if not python and re.search(r"\bpython3\b", line):
+                    print(f"not run, built without the hook: {line}")
+                elif problem := run_line(line, folder, environment):
+                    print(f"README.md, block at line {first}: {line}\n{problem}")
+                    failed += 1
+    sys.exit(failed > 0)
+
+
+main()

@@ -1,0 +1,70 @@
+// A script's process as the supervisor sees it, without PyTorch: does to the session what its arguments say, one by
+// one.
+//
+//   claim        becomes the owner, or registers as unmanaged       count      adds to every counter
+//   error TEXT   reports an error                                   record     writes the trace file and says so
+//   no-trace TEXT  says why there is none                           trace-mode fails unless only a trace is wanted
+//   die          kills itself with SIGKILL
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/files.h"
+#include "hook/session/hook_side.h"
+
+namespace {
+
+using spillway::Session;
+using spillway::Tier;
+
+void count(Session& session) {
+  auto& state = session.state;
+  state.eviction_path = spillway::EvictionPath::copy;
+  state.faults += 7;
+  state.stall_ns += 1'500'000'000;
+  state.moved(Tier::device, Tier::ssd) += 1000;
+  state.moved(Tier::ssd, Tier::device) += 500;
+  spillway::raise_peak(state.peak_device_bytes, 4096);
+  spillway::raise_peak(state.peak_ssd_bytes, 8192);
+  spillway::raise_peak(state.unmanaged_peak_bytes, 77);
+  spillway::add_iteration(session, 2'000'000'000, 4);
+  spillway::add_iteration(session, 1'000'000'000, 3);
+}
+
+void record(Session& session) {
+  const char* file = session.config.record_path.data();
+  if (spillway::write_file(file, "{}\n")) session.state.recorded.set(file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Session* session = spillway::open_session();
+  if (session == nullptr) {
+    std::fputs("no session\n", stderr);
+    return 90;
+  }
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view step = argv[i];
+    if (step == "claim") {
+      if (!spillway::claim_ownership(*session)) spillway::register_unmanaged(*session);
+    } else if (step == "count") {
+      count(*session);
+    } else if (step == "error") {
+      session->state.error.set(argv[++i]);
+    } else if (step == "record") {
+      record(*session);
+    } else if (step == "no-trace") {
+      session->state.not_recorded.set(argv[++i]);
+    } else if (step == "trace-mode") {
+      if (session->config.mode != spillway::SessionMode::trace) return 91;
+    } else if (step == "die") {
+      ::raise(SIGKILL);
+    } else {
+      return 92;
+    }
+  }
+  return 0;
+}

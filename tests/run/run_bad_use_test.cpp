@@ -1,0 +1,75 @@
+#include <unistd.h>
+
+#include "program.h"
+
+namespace spillway {
+namespace {
+
+struct RunBadUse : Program {
+  // One line of error that holds the words, nothing on stdout, and the script has not run.
+  void expect_refused(const std::vector<std::string>& arguments, int status, const std::vector<std::string>& words) {
+    const Ended ended = spillway(arguments);
+    EXPECT_EQ(ended.status, status) << ended.err;
+    EXPECT_EQ(ended.out, "");
+    EXPECT_TRUE(ended.err.starts_with("spillway: error: ")) << ended.err;
+    EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
+    for (const std::string& word : words)
+      EXPECT_NE(ended.err.find(word), std::string::npos) << word << "\n" << ended.err;
+    EXPECT_TRUE(std::filesystem::is_empty(folder)) << "something was left behind, or the script ran";
+  }
+  const std::vector<std::string> script{"--", "touch", "ran"};
+  std::vector<std::string> with_budget(std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "--device-memory", "1GiB"});
+    options.insert(options.end(), script.begin(), script.end());
+    return options;
+  }
+};
+
+TEST_F(RunBadUse, TheBudgetIsMissing) { expect_refused({"run", "--", "touch", "ran"}, 2, {"--device-memory"}); }
+TEST_F(RunBadUse, TheCommandIsMissing) { expect_refused({"run", "--device-memory", "1GiB"}, 2, {"COMMAND"}); }
+TEST_F(RunBadUse, TheBudgetIsNoSize) {
+  expect_refused({"run", "--device-memory", "12 apples", "--", "touch", "ran"}, 2,
+                 {"--device-memory", "12 apples", "8GiB"});
+}
+TEST_F(RunBadUse, TheBudgetIsTooSmall) {
+  expect_refused({"run", "--device-memory", "4KiB", "--", "touch", "ran"}, 2, {"4 KiB", "the least is", "taskset"});
+}
+TEST_F(RunBadUse, TheBudgetIsMoreThanThereIs) {
+  expect_refused({"run", "--device-memory", "900TiB", "--", "touch", "ran"}, 2, {"900 TiB", "more than"});
+}
+TEST_F(RunBadUse, TheBudgetsTogetherAreMoreThanThereIs) {
+  expect_refused(with_budget({"--host-memory", "900TiB"}), 2, {"--host-memory 900 TiB", "together"});
+}
+TEST_F(RunBadUse, TheSsdCapacityIsLessThanABlock) {
+  expect_refused(with_budget({"--ssd-capacity", "0"}), 2, {"--ssd-capacity 0", "less than one block"});
+}
+TEST_F(RunBadUse, TheSsdHasLessThanItsCapacity) {
+  expect_refused(with_budget({"--ssd-capacity", "9000TiB"}), 1, {"/var/tmp", "8.789 PiB", "--ssd-capacity"});
+}
+TEST_F(RunBadUse, TheEvictionPathIsUnknown) {
+  expect_refused(with_budget({"--eviction-path", "teleport"}), 2, {"--eviction-path", "teleport"});
+}
+TEST_F(RunBadUse, ThePolicyIsUnknown) { expect_refused(with_budget({"--policy", "magic"}), 2, {"--policy", "magic"}); }
+TEST_F(RunBadUse, TheSsdFolderIsMissing) {
+  expect_refused(with_budget({"--ssd", "nowhere"}), 1, {(folder / "nowhere").string(), "No such file", "--ssd"});
+}
+TEST_F(RunBadUse, TheSsdFolderIsAFile) {
+  expect_refused(with_budget({"--ssd", "/etc/passwd"}), 1, {"/etc/passwd", "not a directory", "--ssd"});
+}
+TEST_F(RunBadUse, TheSsdIsMemory) {
+  expect_refused(with_budget({"--ssd", "/dev/shm"}), 1, {"/dev/shm", "tmpfs", "--ssd"});
+}
+TEST_F(RunBadUse, TheSsdTakesNoFiles) { expect_refused(with_budget({"--ssd", "/proc"}), 1, {"/proc"}); }
+TEST_F(RunBadUse, TheReportsFolderIsMissing) {
+  expect_refused(with_budget({"--json", "none/report.json"}), 1, {"--json", (folder / "none").string()});
+}
+TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
+  expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});
+}
+TEST_F(RunBadUse, TheHooksLibraryIsMissing) {
+  std::filesystem::remove(program.parent_path() / "libspillway_torch.so");
+  expect_refused(with_budget({}), 1, {"libspillway_torch.so is missing", "SPILLWAY_PYTHON"});
+}
+
+}  // namespace
+}  // namespace spillway

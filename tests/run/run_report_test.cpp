@@ -1,0 +1,66 @@
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::json;
+
+struct RunReported : Program {
+  Json report() const { return Json::parse(text_of(folder / "report.json"), nullptr, false); }
+  const std::vector<std::string> to_json{"--json", "report.json"};
+};
+
+TEST_F(RunReported, WhatTheHookCountedEvenWhenTheScriptIsKilled) {
+  const Ended ended = run(to_json, {FAKE_HOOK, "claim", "count", "die"});
+  EXPECT_EQ(ended.status, 128 + 9);
+  const Json object = report();
+  EXPECT_EQ(object["exit_status"], 137);
+  EXPECT_EQ(object["policy"], "uvm");
+  EXPECT_EQ(object["eviction_path"], "copy");
+  EXPECT_EQ(object["device_budget_bytes"], 1 << 30);
+  EXPECT_EQ(object["peak_device_bytes"], 4096);
+  EXPECT_EQ(object["peak_ssd_bytes"], 8192);
+  EXPECT_EQ(object["unmanaged_peak_bytes"], 77);
+  EXPECT_EQ(object["faults"], 7);
+  EXPECT_EQ(object["stall_seconds"], 1.5);
+  EXPECT_EQ(object["moved_bytes"]["device_to_ssd"], 1000);
+  EXPECT_EQ(object["iterations"].size(), 2u);
+  EXPECT_NE(ended.err.find("2: first 2.000 s (4 faults)"), std::string::npos) << ended.err;
+}
+
+TEST_F(RunReported, ARelativeNameMeansWhereTheRunWasStarted) {
+  run(to_json, {"sh", "-c", "cd / && exec \"$0\" claim", FAKE_HOOK});
+  EXPECT_EQ(report()["loaded_pytorch"], true);
+}
+
+TEST_F(RunReported, AScriptThatClosesAllDescriptorsIsStillSeen) {
+  run(to_json, {"sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec \"$0\" claim count", FAKE_HOOK});
+  EXPECT_EQ(report()["faults"], 7);
+}
+
+TEST_F(RunReported, TheFirstProcessOwnsTheBudgetAndTheOthersAreNamed) {
+  const Ended ended = run(to_json, {"sh", "-c", "\"$0\" claim; setsid \"$0\" claim; \"$0\" claim", FAKE_HOOK});
+  const Json object = report();
+  EXPECT_EQ(object["unmanaged_process_count"], 2);
+  ASSERT_EQ(object["unmanaged_processes"].size(), 2u);
+  EXPECT_EQ(object["unmanaged_processes"][0]["name"], FAKE_HOOK " claim");
+  EXPECT_NE(ended.err.find("2 processes besides the first"), std::string::npos) << ended.err;
+}
+
+TEST_F(RunReported, WhatTheHookCouldNotDoIsAnError) {
+  const Ended ended = run(to_json, {FAKE_HOOK, "claim", "error", "the disk is gone"});
+  EXPECT_EQ(ended.status, 0) << "the script's own";
+  EXPECT_NE(ended.err.find("spillway: error: the disk is gone\n"), std::string::npos) << ended.err;
+  EXPECT_EQ(report()["error"], "the disk is gone");
+}
+
+TEST_F(RunReported, ARecordedTraceIsWhereItWasAskedFor) {
+  const Ended ended = run({"--record", "new/folder"}, {"sh", "-c", "cd /; exec \"$0\" claim record", FAKE_HOOK});
+  EXPECT_EQ(text_of(folder / "new/folder/model.trace"), "{}\n");
+  EXPECT_NE(ended.err.find("new/folder/model.trace"), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace spillway

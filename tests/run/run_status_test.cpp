@@ -1,0 +1,48 @@
+#include "program.h"
+
+namespace spillway {
+namespace {
+
+struct RunStatus : Program {};
+
+TEST_F(RunStatus, IsTheScriptsOwn) {
+  EXPECT_EQ(run({}, {"true"}).status, 0);
+  EXPECT_EQ(run({}, {"sh", "-c", "exit 7"}).status, 7);
+  EXPECT_EQ(run({}, {"sh", "-c", "kill -SEGV $$"}).status, 128 + 11);
+}
+
+TEST_F(RunStatus, IsAsShellsSayWhenThereIsNoSuchProgram) {
+  const Ended missing = run({}, {"no-such-program"});
+  EXPECT_EQ(missing.status, 127);
+  EXPECT_EQ(missing.err, "spillway: error: cannot run no-such-program: no such program; check its name and PATH\n");
+  EXPECT_EQ(run({}, {"/etc/passwd"}).status, 126);
+}
+
+TEST_F(RunStatus, AScriptWithoutPyTorchGetsOneLine) {
+  const Ended ended = run({}, {"echo", "hello"});
+  EXPECT_EQ(ended.out, "hello\n");
+  EXPECT_NE(ended.err.find("never loaded PyTorch"), std::string::npos);
+  EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1);
+}
+
+TEST_F(RunStatus, ArgumentsReachTheScriptAsTheyAre) {
+  const Ended ended = run({}, {"printf", "<%s>", "", "--json", "a b", "--", "-x", "[1,2]", "%%"});
+  EXPECT_EQ(ended.out, "<><--json><a b><--><-x><[1,2]><%%>");
+}
+
+TEST_F(RunStatus, TheLibraryIsLoadedBesideOneThatTheUserPreloads) {
+  EXPECT_EQ(run({}, {"sh", "-c", "echo $STAND_IN_LOADED"}).out, "yes\n");
+  ::setenv("LD_PRELOAD", "libm.so.6", 1);
+  const Ended ended = run({}, {"sh", "-c", "echo $STAND_IN_LOADED ${LD_PRELOAD%%:*}"});
+  ::unsetenv("LD_PRELOAD");
+  EXPECT_EQ(ended.out, "yes libm.so.6\n");
+}
+
+TEST_F(RunStatus, WhatTheScriptLeavesRunningIsEndedAndNamed) {
+  const Ended ended = run({}, {"sh", "-c", "{ setsid sh -c 'echo up; sleep 1000; exit' & } | read line; exit 3"});
+  EXPECT_EQ(ended.status, 3);
+  EXPECT_NE(ended.err.find("still running after the script: "), std::string::npos) << ended.err;
+}
+
+}  // namespace
+}  // namespace spillway
