@@ -61,6 +61,27 @@ Result<> read_table(MachineModel& machine, std::string_view table_name, const to
   return {};
 }
 
+// toml++ 3.3 ends the program (or, without assertions, assumes the impossible) on a table header whose name does not begin
+// as one may, such as "[#". The number of the first such line, from 1; 0 if there is none.
+std::size_t line_of_bad_header(std::string_view toml) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  const auto begins_name = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           std::string_view("_-\"'").contains(c);
+  };
+  for (std::size_t number = 1; !toml.empty(); ++number) {
+    std::string_view line = toml.substr(0, toml.find_first_of("\n\r"));
+    toml.remove_prefix(std::min(line.size() + 1, toml.size()));
+    while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+    if (!line.starts_with('[')) continue;
+    line.remove_prefix(1);
+    if (line.starts_with('[')) line.remove_prefix(1);
+    while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+    if (line.empty() || !begins_name(line.front())) return number;
+  }
+  return 0;
+}
+
 Result<MachineModel> from_table(const toml::table& root, const std::string& where) {
   MachineModel machine;
   std::vector<std::string_view> given;
@@ -92,6 +113,13 @@ Result<MachineModel> parse_machine(std::string_view toml, const std::string& whe
   // A key may be nested as deep as it has dots, and the parser recurses; nothing here is deeper than two.
   if (std::ranges::count(toml, '[') + std::ranges::count(toml, '{') > 64)
     return wrong(where, "it has too many tables or arrays; a machine has five tables and no arrays");
+  // Outside ASCII, toml++ 3.3 runs into undefined behaviour on some keys; a machine needs no such letters.
+  const auto strange = std::ranges::find_if(toml, [](char c) { return c != '\n' && c != '\r' && c != '\t' && (c < ' ' || c > '~'); });
+  if (strange != toml.end())
+    return wrong(where, fmt::format("line {}: it holds a byte that is not printable ASCII; write names and comments in ASCII",
+                                    1 + std::count(toml.begin(), strange, '\n')));
+  if (const std::size_t line = line_of_bad_header(toml))
+    return wrong(where, fmt::format("line {}: a table's name is missing; write it like [device]", line));
   toml::parse_result parsed = toml::parse(toml, where);
   if (!parsed)
     return wrong(where, fmt::format("line {}: {}", parsed.error().source().begin.line, parsed.error().description()));

@@ -71,10 +71,11 @@ TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
   expect_refused("count = 1", "count = 1.5", "ssd.count");
   expect_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
   expect_refused("[link]", "[link", "line");
+  expect_refused("[link]", " [ #link", "a table's name is missing; write it like [device]");
 }
 
 TEST(MachineFile, TextThatIsNoMachineIsRefused) {
-  for (const std::string& text : {std::string(), std::string("a = 1"), std::string(100'000, '['), std::string(100'000, '{'),
+  for (const std::string& text : {std::string(), std::string("[#"), std::string("\xef\xbb\xbf[[\xc3"), std::string("a = 1"), std::string(100'000, '['), std::string(100'000, '{'),
                                   std::string("\xff\xfe"), std::string("a." ) + std::string(100'000, 'b') + " = 1"})
     EXPECT_FALSE(parse_machine(text, "other"));
 }

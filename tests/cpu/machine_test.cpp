@@ -107,8 +107,10 @@ TEST_P(CpuMachineTest, AWriteDuringAnEvictionIsNotLost) {
     bool away = false;
     for (bool answered = false; !answered;) {
       const Event event = rig.next();
-      if (std::holds_alternative<Faulted>(event)) rig.ask(Cancel{{round}});
-      else answered = true, away = std::holds_alternative<MoveDone>(event);
+      if (std::holds_alternative<Faulted>(event))
+        rig.ask(Cancel{{round}});
+      else
+        answered = true, away = std::holds_alternative<MoveDone>(event);
     }
     if (away) {
       EXPECT_TRUE(rig.move(1000 + round, {{0}, 1}, Tier::ssd, Tier::device));
@@ -126,8 +128,8 @@ TEST_P(CpuMachineTest, AWriteDuringAnEvictionIsNotLost) {
 TEST_P(CpuMachineTest, AFailedWriteKeepsTheBlockAndAFailedReadKeepsTheCopy) {
   int writes_fail = EIO, reads_fail = 0;
   Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io),
-                                       [&](const Transfer& transfer) { return transfer.write ? writes_fail : reads_fail; });
+    return std::make_unique<FailingIo>(
+        std::move(io), [&](const Transfer& transfer) { return transfer.write ? writes_fail : reads_fail; });
   }});
   rig.ask(Populate{{{0}, 2}});
   fill(rig.block(0), 2 * kBlock, 1);

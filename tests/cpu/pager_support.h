@@ -40,7 +40,7 @@ inline std::string name_of(const testing::TestParamInfo<Case>& info) {
   return std::string(to_text(info.param.method)) + (info.param.host > Bytes{} ? "WithHost" : "");
 }
 inline const std::array kCases{Case{EvictionMethod::move, {}}, Case{EvictionMethod::copy, {}},
-                        Case{EvictionMethod::move, 16_MiB}, Case{EvictionMethod::copy, 16_MiB}};
+                               Case{EvictionMethod::move, 16_MiB}, Case{EvictionMethod::copy, 16_MiB}};
 
 class PagerTest : public testing::TestWithParam<Case> {
  protected:

@@ -24,23 +24,29 @@ struct Tensor {
 // Does at random what scripts do, and compares every byte with the copy.
 class Program {
  public:
-  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes) : pager_(pager), random_(seed), most_bytes_(most_bytes) {}
+  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes)
+      : pager_(pager), random_(seed), most_bytes_(most_bytes) {}
 
   void step() {
     switch (below(8)) {
       case 0:
-      case 1: return allocate();
-      case 2: return tensors_.empty() || live_ < most_bytes_ / 2 ? allocate() : release(below(tensors_.size()));
-      case 3: return kernel();
+      case 1:
+        return allocate();
+      case 2:
+        return tensors_.empty() || live_ < most_bytes_ / 2 ? allocate() : release(below(tensors_.size()));
+      case 3:
+        return kernel();
       case 4:
-      case 5: return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
-        const auto value = static_cast<int>(random_() & 0xff);
-        std::memset(tensor.memory + from, value, bytes);
-        std::memset(tensor.shadow.data() + from, value, bytes);
-      });
-      default: return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
-        EXPECT_EQ(std::memcmp(tensor.memory + from, tensor.shadow.data() + from, bytes), 0);
-      });
+      case 5:
+        return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
+          const auto value = static_cast<int>(random_() & 0xff);
+          std::memset(tensor.memory + from, value, bytes);
+          std::memset(tensor.shadow.data() + from, value, bytes);
+        });
+      default:
+        return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
+          EXPECT_EQ(std::memcmp(tensor.memory + from, tensor.shadow.data() + from, bytes), 0);
+        });
     }
   }
   void finish() {
@@ -113,7 +119,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     for (int thread = 0; thread < kThreads; ++thread)
       threads.emplace_back([&, thread] {
         Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20);
-        for (int step = 0; step < 30 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
+        for (int step = 0; step < 50 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
         program.finish();
       });
     for (std::thread& thread : threads) thread.join();
@@ -133,9 +139,10 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
 // Follows how much memory the kernel says this process holds, all the time.
 class ResidentWatch {
  public:
-  ResidentWatch() : before_(resident()), thread_([this] {
-    while (!stop_) most_ = std::max(most_, resident());
-  }) {}
+  ResidentWatch()
+      : before_(resident()), thread_([this] {
+          while (!stop_) most_ = std::max(most_, resident());
+        }) {}
   std::uint64_t most_more_bytes() {
     stop_ = true;
     thread_.join();
@@ -170,7 +177,10 @@ TEST_P(PagerTest, EveryByteOfTwiceTheBudgetComesBackAndTheKernelNeverCountsMoreT
     for (std::size_t index = 0; index < count; ++index) EXPECT_TRUE(holds(tensors[index], kBytes, index)) << index;
   for (std::byte* tensor : tensors) pager->free(tensor);
   constexpr std::uint64_t kOtherMemory = 2 << 20;  // The kernel's counters lag, and malloc takes some.
-  EXPECT_LE(watch.most_more_bytes(), (config.device + config.host).value + kOtherMemory);
+  const std::uint64_t most = watch.most_more_bytes();
+  if (!kSanitized) {  // Their shadow memory counts, too.
+    EXPECT_LE(most, (config.device + config.host).value + kOtherMemory);
+  }
   EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
 }
 

@@ -18,9 +18,11 @@ namespace spillway {
 
 // How much random work a test does: sanitizers make it many times slower.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-inline constexpr int kEffort = 1;
+inline constexpr bool kSanitized = true;
+inline constexpr int kEffort = 2;
 #else
-inline constexpr int kEffort = 5;
+inline constexpr bool kSanitized = false;
+inline constexpr int kEffort = 3;
 #endif
 
 // A directory on a real disk; tests must not spill into a tmpfs.
@@ -34,8 +36,8 @@ inline std::string spill_directory() {
 std::uint64_t resident_bytes(const MemoryRange& range);
 
 // Skips the test where page faults cannot be served, with the reason.
-#define REQUIRE_PAGE_FAULTS()                                                    \
-  do {                                                                           \
+#define REQUIRE_PAGE_FAULTS()                                                                      \
+  do {                                                                                             \
     if (auto tried = ::spillway::Userfault::open(); !tried) GTEST_SKIP() << tried.error().message; \
   } while (false)
 

@@ -45,7 +45,8 @@ TEST_P(PagerSystemTest, SystemCallsWriteAndReadTensorsThatAreAway) {
   for (std::size_t index = 0; index < tensors.size(); ++index)  // Each gets its neighbour's contents.
     ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>((index + 1) % 6 * kLarge)),
               static_cast<ssize_t>(kLarge));
-  for (std::size_t index = 0; index < tensors.size(); ++index) EXPECT_TRUE(holds(tensors[index], kLarge, (index + 1) % 6));
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    EXPECT_TRUE(holds(tensors[index], kLarge, (index + 1) % 6));
   const iovec parts[] = {{tensors[0], kLarge}, {tensors[5], kLarge}};
   ASSERT_EQ(::pwritev(file.get(), parts, 2, 0), static_cast<ssize_t>(2 * kLarge));
 }
@@ -62,9 +63,11 @@ TEST_P(PagerSystemTest, DirectIoOnTensorsUnderPressureIsExact) {
   const UniqueFd file = nameless_file(O_DIRECT);
   for (int round = 0; round < 2; ++round) {
     for (std::size_t index = 0; index < 6; ++index)
-      ASSERT_EQ(::pwrite(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)), static_cast<ssize_t>(kLarge));
+      ASSERT_EQ(::pwrite(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)),
+                static_cast<ssize_t>(kLarge));
     for (std::size_t index = 0; index < 6; ++index)
-      ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)), static_cast<ssize_t>(kLarge));
+      ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)),
+                static_cast<ssize_t>(kLarge));
   }
   stop = true;
   sweeper.join();
@@ -90,7 +93,8 @@ ChildEnd in_child(F&& body) {
   ::close(pipe[1]);
   ChildEnd end;
   char buffer[4096];
-  for (ssize_t got = 0; (got = ::read(pipe[0], buffer, sizeof buffer)) > 0;) end.text.append(buffer, static_cast<std::size_t>(got));
+  for (ssize_t got = 0; (got = ::read(pipe[0], buffer, sizeof buffer)) > 0;)
+    end.text.append(buffer, static_cast<std::size_t>(got));
   ::close(pipe[0]);
   CHECK(::waitpid(child, &end.status, 0) == child);
   return end;
@@ -137,9 +141,7 @@ TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
 }
 
 TEST_P(PagerSystemTest, NothingIsLeftWhenTheProcessIsKilled) {
-  const auto names = [] {
-    return std::distance(std::filesystem::directory_iterator(spill_directory()), {});
-  };
+  const auto names = [] { return std::distance(std::filesystem::directory_iterator(spill_directory()), {}); };
   const auto before = names();
   const ChildEnd end = in_child([&] {
     auto pager = started(config());
@@ -223,8 +225,8 @@ TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
     const ChildEnd end = in_child([&] {
       PagerConfig config = PagerTest::config();
       config.around_io = [writes](std::unique_ptr<BlockIo> io) {
-        return std::make_unique<FailingIo>(std::move(io),
-                                           [writes](const Transfer& transfer) { return transfer.write == writes ? EIO : 0; });
+        return std::make_unique<FailingIo>(
+            std::move(io), [writes](const Transfer& transfer) { return transfer.write == writes ? EIO : 0; });
       };
       auto pager = started(config);
       const auto tensors = more_than_fits(*pager);

@@ -46,6 +46,7 @@ Ended Program::spillway(const std::vector<std::string>& arguments) const {
     const int files[] = {::open("/dev/null", O_RDONLY), ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
                          ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600)};
     for (int i = 0; i < 3; ++i) ::dup2(files[i], i);
+    if (before_exec) before_exec();
     if (::chdir(folder.c_str()) == 0) ::execv(program.c_str(), argv.data());
     ::_exit(99);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Program : testing::Test {
   // `spillway run` with a fair budget and these options and command.
   Ended run(std::vector<std::string> options, const std::vector<std::string>& command) const;
 
+  std::function<void()> before_exec;  // takes rights from the program, in its process
   std::filesystem::path folder;
   std::filesystem::path program;
 };

@@ -1,9 +1,30 @@
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
 
 #include "program.h"
 
 namespace spillway {
 namespace {
+
+// As a container's seccomp profile does: the call fails with EPERM from now on.
+void forbid(unsigned call) {
+  std::array code{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{.len = code.size(), .filter = code.data()};
+  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) ::_exit(98);
+}
 
 struct RunBadUse : Program {
   // One line of error that holds the words, nothing on stdout, and the script has not run.
@@ -65,6 +86,28 @@ TEST_F(RunBadUse, TheReportsFolderIsMissing) {
 }
 TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
   expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});
+}
+TEST_F(RunBadUse, ThereIsNoIoUring) {
+  before_exec = [] { forbid(SYS_io_uring_setup); };
+  expect_refused(with_budget({}), 1, {"io_uring", "seccomp"});
+}
+TEST_F(RunBadUse, PageFaultsMayNotBeServed) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can become a user without the right";
+  std::filesystem::permissions(folder.parent_path(), std::filesystem::perms::all);
+  std::filesystem::permissions(folder, std::filesystem::perms::all);
+  before_exec = [] {
+    forbid(SYS_userfaultfd);
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(98);
+  };
+  expect_refused(with_budget({}), 1, {"userfaultfd", "Run as root"});
+}
+TEST_F(RunBadUse, TheSsdFolderIsAnotherUsers) {
+  if (::getuid() != 0) GTEST_SKIP() << "only root can become another user";
+  std::filesystem::permissions(folder.parent_path(), std::filesystem::perms::all);
+  before_exec = [] {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(98);
+  };
+  expect_refused(with_budget({"--ssd", folder.string()}), 1, {folder.string(), "Permission denied", "--ssd"});
 }
 TEST_F(RunBadUse, TheHooksLibraryIsMissing) {
   std::filesystem::remove(program.parent_path() / "libspillway_torch.so");

@@ -35,7 +35,8 @@ void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
       remove(neighbour);
     }
   }
-  if (const auto next = by_offset_.lower_bound(offset); next != by_offset_.end() && hole.offset + hole.bytes == next->first) {
+  if (const auto next = by_offset_.lower_bound(offset);
+      next != by_offset_.end() && hole.offset + hole.bytes == next->first) {
     const Hole neighbour{next->second, next->first};
     hole.bytes += neighbour.bytes;
     remove(neighbour);

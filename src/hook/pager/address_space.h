@@ -9,8 +9,8 @@
 
 namespace spillway {
 
-// Hands out parts of [0, size) by best fit: the smallest hole that is large enough, the lowest of equal ones. A program that
-// repeats itself gets the same addresses again. A plain value; offsets only, no memory.
+// Hands out parts of [0, size) by best fit: the smallest hole that is large enough, the lowest of equal ones. A program
+// that repeats itself gets the same addresses again. A plain value; offsets only, no memory.
 class AddressSpace {
  public:
   AddressSpace(Bytes size, Bytes granule);

@@ -41,8 +41,8 @@ TEST(AddressSpace, RefusesWhatIsLargerThanEverything) {
 TEST(AddressSpaceProperty, NothingOverlapsNothingIsLostAndTheSameProgramGetsTheSameAddresses) {
   EXPECT_TRUE(rc::check([] {
     constexpr std::uint64_t kSize = 64 * 256;
-    const auto program =
-        *rc::gen::container<std::vector<std::pair<bool, std::uint16_t>>>(rc::gen::arbitrary<std::pair<bool, std::uint16_t>>());
+    const auto program = *rc::gen::container<std::vector<std::pair<bool, std::uint16_t>>>(
+        rc::gen::arbitrary<std::pair<bool, std::uint16_t>>());
     std::vector<std::vector<std::uint64_t>> runs;
     AddressSpace space(Bytes{kSize}, Bytes{64});
     for (int run = 0; run < 2; ++run) {

@@ -19,7 +19,7 @@ namespace {
 // fork()'s handlers take no argument, so the guards in force are global; children read them without a lock.
 constexpr std::size_t kMostGuards = 16;
 std::array<std::atomic<ForkGuard*>, kMostGuards> guards{};
-struct sigaction inherited {};
+struct sigaction inherited{};
 
 }  // namespace
 
@@ -49,10 +49,10 @@ struct ForkGuards {
       any = true;
     }
     if (!any) return;
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = explain;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    struct sigaction before {};
+    struct sigaction before{};
     // A child's child has the handler already: that is not one to pass signals on to.
     if (::sigaction(SIGSEGV, &action, &before) == 0 &&
         !((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction == explain))
@@ -66,7 +66,8 @@ struct ForkGuards {
       if (guard == nullptr || address - reinterpret_cast<std::uintptr_t>(guard->begin_) >= guard->bytes_) continue;
       constexpr std::string_view kText =
           "spillway: a forked process has touched a tensor of its parent, whose memory is limited and not shared with "
-          "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or send it a copy of the "
+          "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or send it a copy of "
+          "the "
           "tensor that was made in shared memory\n";
       [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
       ::signal(SIGSEGV, SIG_DFL);

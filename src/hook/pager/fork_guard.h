@@ -6,9 +6,9 @@
 
 namespace spillway {
 
-// What happens to a forked child of a process with managed memory: the memory is not there (MADV_DONTFORK), nobody serves
-// its faults, and the descriptors are closed, so that it keeps neither the spill file nor the kernel's objects alive. A child
-// that touches a managed tensor is told why and dies.
+// What happens to a forked child of a process with managed memory: the memory is not there (MADV_DONTFORK), nobody
+// serves its faults, and the descriptors are closed, so that it keeps neither the spill file nor the kernel's objects
+// alive. A child that touches a managed tensor is told why and dies.
 class ForkGuard {
  public:
   ForkGuard(const std::byte* begin, std::size_t bytes, std::vector<int> descriptors);

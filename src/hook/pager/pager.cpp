@@ -25,8 +25,12 @@ constexpr std::uint32_t kSlackBlocks = 16;
 
 Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,
              std::unique_ptr<CpuMachine> machine)
-    : config_(std::move(config)), method_(method), file_(std::move(file)), machine_(std::move(machine)),
-      guard_(std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
+    : config_(std::move(config)),
+      method_(method),
+      file_(std::move(file)),
+      machine_(std::move(machine)),
+      guard_(
+          std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
       heap_(machine_->range().blocks()) {}
 
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
@@ -56,8 +60,8 @@ Pager::~Pager() {
   thread_.join();
 }
 
-// The only thread that uses executor and machine. It allocates (malloc), but touches no managed memory and takes no lock that a
-// thread could hold while it faults.
+// The only thread that uses executor and machine. It allocates (malloc), but touches no managed memory and takes no
+// lock that a thread could hold while it faults.
 void Pager::run() noexcept {
   machine_->run_loop_is(::gettid());
   PageTable table({kBlockBytes * machine_->device_blocks(), kBlockBytes * (config_.host.value / kBlockBytes.value),
@@ -88,9 +92,10 @@ std::string Pager::explain(const Failure& failure) const {
                          to_text(failure.bytes), cause, to_text(config_.device), to_text(config_.host),
                          to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory);
     case Failure::Kind::unreadable:
-      return fmt::format("{} cannot be read back from {}{}; the tensors in them are lost. Check the device's health, or "
-                         "name another directory with --ssd",
-                         to_text(failure.bytes), config_.ssd_directory, cause);
+      return fmt::format(
+          "{} cannot be read back from {}{}; the tensors in them are lost. Check the device's health, or "
+          "name another directory with --ssd",
+          to_text(failure.bytes), config_.ssd_directory, cause);
   }
   return "unknown failure";
 }
@@ -108,10 +113,11 @@ Result<void*> Pager::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto proposed = heap_.propose(wanted);
   if (!proposed)
-    return fail(Errc::out_of_memory, fmt::format("no room for {}: the largest tensor that fits is smaller; device memory "
-                                                 "{}, host memory {}, ssd {} in {}",
-                                                 to_text(wanted), to_text(config_.device), to_text(config_.host),
-                                                 to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
+    return fail(Errc::out_of_memory,
+                fmt::format("no room for {}: the largest tensor that fits is smaller; device memory "
+                            "{}, host memory {}, ssd {} in {}",
+                            to_text(wanted), to_text(config_.device), to_text(config_.host),
+                            to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
   if (auto reserved = reserve(heap_.blocks_in_use() + heap_.new_blocks(*proposed), wanted); !reserved) {
     heap_.cancel(*proposed);
     return std::unexpected(std::move(reserved).error());
@@ -133,19 +139,21 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
     if (reserved) return {};
     reason = "; " + reserved.error().message;
   }
-  return fail(Errc::out_of_memory,
-              fmt::format("no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}, of which "
-                          "{} stay free for moves{}",
-                          to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
-                          to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
-                          to_text(kBlockBytes * kSlackBlocks), reason));
+  return fail(
+      Errc::out_of_memory,
+      fmt::format("no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}, of which "
+                  "{} stay free for moves{}",
+                  to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
+                  to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
+                  to_text(kBlockBytes * kSlackBlocks), reason));
 }
 
 void Pager::free(void* memory) {
   if (memory == nullptr || !active()) return;
   CHECK(contains(memory));
   const std::lock_guard lock(mutex_);
-  const auto place = heap_.remove(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - machine_->range().begin()));
+  const auto place =
+      heap_.remove(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - machine_->range().begin()));
   CHECK(place.has_value());
   machine_->inbox().freed(place->tensor, place->blocks);
 }

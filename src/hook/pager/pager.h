@@ -24,14 +24,14 @@
 namespace spillway {
 
 struct PagerConfig {
-  Bytes device;                      // the budget: every frame held for tensors counts
+  Bytes device;  // the budget: every frame held for tensors counts
   Bytes host;
   std::string ssd_directory = "/var/tmp";
-  Bytes ssd_capacity;                // zero: what the file system has
+  Bytes ssd_capacity;  // zero: what the file system has
   EvictionMethod method = EvictionMethod::automatic;
   bool victims_to_host = true;
-  // Called on the run loop's thread when nothing can be served any more: threads wait for blocks that will never come, so it must
-  // end the process. The default writes the message to stderr and exits with status 1.
+  // Called on the run loop's thread when nothing can be served any more: threads wait for blocks that will never come,
+  // so it must end the process. The default writes the message to stderr and exits with status 1.
   std::function<void(const std::string&)> on_failure = {};
   // For tests.
   bool check_least_budget = true;
@@ -51,13 +51,13 @@ struct PagerStats {
   std::uint64_t faults = 0;
   PerLink<Bytes> moved;
   PerTier<Bytes> peak;
-  Nanos stall_of_all_threads;   // summed: two threads that wait a second make two
-  Nanos stall_of_the_process;   // time in which at least one thread waited
+  Nanos stall_of_all_threads;  // summed: two threads that wait a second make two
+  Nanos stall_of_the_process;  // time in which at least one thread waited
 };
 
-// Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the process
-// that started it; none waits for the run loop, and none may be made while holding what a thread needs that faults on
-// managed memory (none of these touch it).
+// Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the
+// process that started it; none waits for the run loop, and none may be made while holding what a thread needs that
+// faults on managed memory (none of these touch it).
 //
 // In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing.
 class Pager {
@@ -75,8 +75,8 @@ class Pager {
 
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
-  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. Messages: the kernel need not
-  // wait for anything, and faults where it must.
+  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. Messages: the kernel need
+  // not wait for anything, and faults where it must.
   void kernel_ready(StreamId stream, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 
@@ -94,7 +94,8 @@ class Pager {
   static Bytes least_budget();
 
  private:
-  Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file, std::unique_ptr<CpuMachine> machine);
+  Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,
+        std::unique_ptr<CpuMachine> machine);
   void run() noexcept;
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;

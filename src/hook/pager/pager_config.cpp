@@ -31,14 +31,16 @@ Bytes Pager::least_budget() { return kBlockBytes * kBlocksForAThread * threads_t
 Result<PagerSize> size_of(const PagerConfig& config) {
   const Bytes memory = memory_of_this_machine();
   if (config.check_least_budget && config.device < Pager::least_budget())
-    return fail(Errc::usage, fmt::format("a device memory of {} is too small: each of {} threads needs {}, {} in all; give "
-                                         "at least that with --device-memory, or use fewer threads (taskset)",
-                                         to_text(config.device), threads_that_can_run(),
-                                         to_text(kBlockBytes * kBlocksForAThread), to_text(Pager::least_budget())));
+    return fail(Errc::usage,
+                fmt::format("a device memory of {} is too small: each of {} threads needs {}, {} in all; give "
+                            "at least that with --device-memory, or use fewer threads (taskset)",
+                            to_text(config.device), threads_that_can_run(), to_text(kBlockBytes * kBlocksForAThread),
+                            to_text(Pager::least_budget())));
   if (config.device > memory || config.host > memory - config.device)
-    return fail(Errc::usage, fmt::format("device memory of {} and host memory of {} are more than the {} of this machine; "
-                                         "ask for less with --device-memory or --host-memory",
-                                         to_text(config.device), to_text(config.host), to_text(memory)));
+    return fail(Errc::usage,
+                fmt::format("device memory of {} and host memory of {} are more than the {} of this machine; "
+                            "ask for less with --device-memory or --host-memory",
+                            to_text(config.device), to_text(config.host), to_text(memory)));
   return PagerSize{static_cast<std::uint32_t>(config.device.value / kBlockBytes.value),
                    static_cast<std::uint32_t>(config.host.value / kBlockBytes.value)};
 }

@@ -8,14 +8,16 @@ namespace spillway {
 namespace {
 
 constexpr Bytes kLarge = 1_MiB;
-constexpr Bytes kSmallGranule{64};   // what PyTorch wants its memory aligned to
+constexpr Bytes kSmallGranule{64};  // what PyTorch wants its memory aligned to
 constexpr Bytes kLargeGranule{4096};
 
 }  // namespace
 
 TensorHeap::TensorHeap(std::uint32_t blocks)
-    : small_bytes_(kBlockBytes.value * std::max(blocks / 4, 1u)), small_(Bytes{small_bytes_}, kSmallGranule),
-      large_(Bytes{kBlockBytes.value * blocks - small_bytes_}, kLargeGranule), tensors_(blocks) {
+    : small_bytes_(kBlockBytes.value * std::max(blocks / 4, 1u)),
+      small_(Bytes{small_bytes_}, kSmallGranule),
+      large_(Bytes{kBlockBytes.value * blocks - small_bytes_}, kLargeGranule),
+      tensors_(blocks) {
   CHECK(blocks >= 2);
 }
 

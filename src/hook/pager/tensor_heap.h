@@ -14,8 +14,8 @@
 namespace spillway {
 
 // Where tensors lie: which bytes of the managed range, and so which blocks. Small tensors share blocks with each other,
-// large ones with the ends of their neighbours, so that little is lost by rounding; small and large ones are kept apart,
-// since small ones tend to live long. A plain value: offsets only.
+// large ones with the ends of their neighbours, so that little is lost by rounding; small and large ones are kept
+// apart, since small ones tend to live long. A plain value: offsets only.
 class TensorHeap {
  public:
   struct Place {

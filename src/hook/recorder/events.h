@@ -37,11 +37,11 @@ struct KernelEvent {
   std::string_view name;  // lives as long as the process
   Phase phase = Phase::other;
   std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
-  Nanos start, end;
-  Nanos waited;  // of that, for faults
-  std::vector<Touch> touches;
-  std::vector<Birth> births;      // inside it, in order
-  std::vector<StorageId> deaths;  // inside it, in order
+  Nanos start{}, end{};
+  Nanos waited{};  // of that, for faults
+  std::vector<Touch> touches{};
+  std::vector<Birth> births{};      // inside it, in order
+  std::vector<StorageId> deaths{};  // inside it, in order
 };
 
 }  // namespace spillway

@@ -22,8 +22,8 @@ struct Completion {
   int error = 0;  // 0, or the errno of a transfer that did not happen as a whole
 };
 
-// The one place where the run loop waits: for transfers to end, for the bell, or for the time-out. Used by one thread. A
-// port, so that tests can make transfers fail.
+// The one place where the run loop waits: for transfers to end, for the bell, or for the time-out. Used by one thread.
+// A port, so that tests can make transfers fail.
 class BlockIo {
  public:
   virtual ~BlockIo() = default;

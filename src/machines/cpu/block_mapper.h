@@ -10,8 +10,9 @@
 
 namespace spillway {
 
-// How a block's bytes get out of the managed range and back. Frames are memory of one block each; their number is fixed by
-// the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno; used by the run loop only.
+// How a block's bytes get out of the managed range and back. Frames are memory of one block each; their number is fixed
+// by the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno; used by the run loop
+// only.
 class BlockMapper {
  public:
   virtual ~BlockMapper() = default;
@@ -49,10 +50,12 @@ class BlockMapper {
   virtual const MemoryRange& staging() const = 0;
 };
 
-// UFFDIO_MOVE: the page itself goes from the block to a staging slot and back. No copy; frames are made once and reused.
+// UFFDIO_MOVE: the page itself goes from the block to a staging slot and back. No copy; frames are made once and
+// reused.
 Result<std::unique_ptr<BlockMapper>> make_moving_mapper(Userfault& userfault, std::uint32_t device_frames,
                                                         std::uint32_t host_frames);
-// For kernels before 6.8: the block is write-protected while its bytes are copied, then dropped; it comes back as a copy.
+// For kernels before 6.8: the block is write-protected while its bytes are copied, then dropped; it comes back as a
+// copy.
 Result<std::unique_ptr<BlockMapper>> make_copying_mapper(Userfault& userfault, std::uint32_t device_frames,
                                                          std::uint32_t host_frames);
 

@@ -12,7 +12,9 @@
 namespace spillway {
 namespace {
 
-FaultQueue::Entry fault_at(std::uintptr_t address) { return {{reinterpret_cast<std::byte*>(address), 1, false}, Nanos{}}; }
+FaultQueue::Entry fault_at(std::uintptr_t address) {
+  return {{reinterpret_cast<std::byte*>(address), 1, false}, Nanos{}};
+}
 
 TEST(FaultQueue, KeepsTheOrderAndSaysWhenItTurnedOneAway) {
   auto queue = std::make_unique<FaultQueue>();

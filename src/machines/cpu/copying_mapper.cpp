@@ -11,7 +11,8 @@
 namespace spillway {
 namespace {
 
-// The block is write-protected and nobody can change it; ThreadSanitizer cannot know that, so it must not see the reads.
+// The block is write-protected and nobody can change it; ThreadSanitizer cannot know that, so it must not see the
+// reads.
 #ifdef __SANITIZE_THREAD__
 [[gnu::no_sanitize("thread"), gnu::noinline]] void copy_block(std::byte* to, const std::byte* from) {
   const auto* source = reinterpret_cast<const volatile std::uint64_t*>(from);
@@ -28,7 +29,10 @@ class CopyingMapper final : public BlockMapper {
  public:
   CopyingMapper(Userfault& userfault, MemoryRange buffers, MemoryRange zeroes, std::uint32_t device_frames,
                 std::uint32_t arrivals)
-      : userfault_(userfault), buffers_(std::move(buffers)), zeroes_(std::move(zeroes)), device_frames_(device_frames),
+      : userfault_(userfault),
+        buffers_(std::move(buffers)),
+        zeroes_(std::move(zeroes)),
+        device_frames_(device_frames),
         arrivals_(arrivals) {
     // Only ever read, so it stays the kernel's one page of zeroes and takes no memory.
     ::madvise(zeroes_.begin(), zeroes_.bytes(), MADV_NOHUGEPAGE);

@@ -171,8 +171,8 @@ void CpuMachine::answer(const Job& job, bool done) {
   jobs_.erase(move.id.value);
 }
 
-// A page of the blocks cannot be taken off now: the script has direct I/O on it, or has locked it. That is no failure of the
-// tier below, but another victim must not be tried before others had their turn.
+// A page of the blocks cannot be taken off now: the script has direct I/O on it, or has locked it. That is no failure
+// of the tier below, but another victim must not be tried before others had their turn.
 void CpuMachine::refuse(const Job& job) {
   delayed_.push_back(MoveFailed{job.move.id, true});
   jobs_.erase(job.move.id.value);
@@ -186,8 +186,8 @@ void CpuMachine::note_usage() {
 
 // Something waits for what only the script's threads can bring about, and those do not ring.
 bool CpuMachine::waits_for_room() const {
-  return !delayed_.empty() || !kept_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() || (!writes_.empty() && writing_ == 0) ||
-         (!reads_.empty() && reading_ == 0);
+  return !delayed_.empty() || !kept_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
+         (!writes_.empty() && writing_ == 0) || (!reads_.empty() && reading_ == 0);
 }
 
 void CpuMachine::give_up(const char* what, int error) {

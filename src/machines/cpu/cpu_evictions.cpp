@@ -22,8 +22,10 @@ void CpuMachine::handle(const Move& move) {
                                     : state == BlockState::stored && at(id).lower == move.from);
     at(id).job = move.id.value;
   }
-  if (move.from == Tier::device) begin_eviction(job);
-  else begin_arrival(job);
+  if (move.from == Tier::device)
+    begin_eviction(job);
+  else
+    begin_arrival(job);
 }
 
 void CpuMachine::begin_eviction(Job& job) {

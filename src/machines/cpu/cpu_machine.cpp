@@ -20,8 +20,13 @@ constexpr std::chrono::microseconds kRetry{1000};
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
                        MemoryRange range)
-    : options_(options), file_(file), bell_(std::move(bell)), userfault_(std::move(userfault)), range_(std::move(range)),
-      inbox_(options.range_blocks, bell_), blocks_(options.range_blocks) {}
+    : options_(options),
+      file_(file),
+      bell_(std::move(bell)),
+      userfault_(std::move(userfault)),
+      range_(std::move(range)),
+      inbox_(options.range_blocks, bell_),
+      blocks_(options.range_blocks) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
@@ -83,8 +88,7 @@ Result<Stamped> CpuMachine::wait() {
     settle_kept();
     pump();
     if (!faults_.empty() || !answers_.empty()) continue;
-    const std::optional<std::chrono::microseconds> timeout =
-        waits_for_room() ? std::optional(kRetry) : std::nullopt;
+    const std::optional<std::chrono::microseconds> timeout = waits_for_room() ? std::optional(kRetry) : std::nullopt;
     ended_.clear();
     TRY_VOID(io_->wait(ended_, timeout));
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
@@ -126,8 +130,8 @@ std::optional<Event> CpuMachine::next_event() {
 std::optional<Event> CpuMachine::next_resumed() {
   while (!resumable_.empty()) {
     StreamState& state = stream(resumable_.back());
-    const bool ready = !state.deferred.empty() &&
-                       (state.launched || state.deferred.front().first.kind != Inbox::Kind::kernel_done);
+    const bool ready =
+        !state.deferred.empty() && (state.launched || state.deferred.front().first.kind != Inbox::Kind::kernel_done);
     if (!ready) {
       resumable_.pop_back();
       continue;
@@ -158,7 +162,8 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
       }
       return Freed{message.tensor, blocks};
     case Inbox::Kind::kernel_ready:
-    case Inbox::Kind::kernel_done: return tell_kernel(message, accesses);
+    case Inbox::Kind::kernel_done:
+      return tell_kernel(message, accesses);
   }
   return std::nullopt;
 }

@@ -28,7 +28,7 @@ namespace spillway {
 struct CpuMachineOptions {
   std::uint32_t device_frames = 0;  // the whole budget, in blocks
   std::uint32_t host_frames = 0;
-  std::uint32_t range_blocks = 0;   // addresses to hand out
+  std::uint32_t range_blocks = 0;  // addresses to hand out
   EvictionMethod method = EvictionMethod::move;
   // Stands between the machine and the file; for tests that make transfers fail.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
@@ -37,19 +37,20 @@ struct CpuMachineOptions {
 // The device is a bounded part of RAM: blocks of one managed range are mapped or not, and touching one that is not is a
 // real page fault. It obeys the executor and never decides.
 //
-// submit() and wait() belong to one thread, the run loop; it may allocate, but must never touch the managed range or take a
-// lock that a thread of the script could hold while it faults. All const calls and inbox() are for any thread.
+// submit() and wait() belong to one thread, the run loop; it may allocate, but must never touch the managed range or
+// take a lock that a thread of the script could hold while it faults. All const calls and inbox() are for any thread.
 //
 // Note [A dead block that lives again]
-// Messages take their time, so the executor may drop a dead block that has just been given to a new tensor and written to.
-// The machine looks after it has taken the block off: if an allocation has been posted that it has not told the executor
-// of, the block goes back and its frame stays taken, although the executor believes it free. Once the allocation has been
-// told, the machine reports a fault on the block; the executor answers with room and a Populate, which then has nothing
-// left to do. Whatever needs a frame in between waits here, so the budget holds at every instant.
+// Messages take their time, so the executor may drop a dead block that has just been given to a new tensor and written
+// to. The machine looks after it has taken the block off: if an allocation has been posted that it has not told the
+// executor of, the block goes back and its frame stays taken, although the executor believes it free. Once the
+// allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
+// which then has nothing left to do. Whatever needs a frame in between waits here, so the budget holds at every
+// instant.
 //
 // Note [Kernels that are over]
-// Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is told
-// only after the executor has launched the kernel, which its own moves in flight may delay.
+// Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is
+// told only after the executor has launched the kernel, which its own moves in flight may delay.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -79,16 +80,16 @@ class CpuMachine final : public Machine {
   struct Block {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
-    bool awaits_frame = false;   // resident for the executor, not mapped yet
-    bool kept = false;           // see Note [A dead block that lives again]
+    bool awaits_frame = false;  // resident for the executor, not mapped yet
+    bool kept = false;          // see Note [A dead block that lives again]
     bool kept_reported = false;
     bool transferring = false;
     bool has_slot = false;
     std::uint32_t slot = 0;
     std::uint32_t told_allocations = 0;
-    std::uint32_t tensors = 0;   // as told to the executor
-    std::uint32_t job = 0;       // the move that it is part of
-    std::byte* buffer = nullptr; // where its bytes are while they are off the block, or in a host frame
+    std::uint32_t tensors = 0;    // as told to the executor
+    std::uint32_t job = 0;        // the move that it is part of
+    std::byte* buffer = nullptr;  // where its bytes are while they are off the block, or in a host frame
   };
   struct Job {
     Move move;
@@ -97,7 +98,7 @@ class CpuMachine final : public Machine {
     std::uint32_t chunk = 0;    // and so many after them are being read
     int error = 0;
     bool cancelled = false;
-    bool undone = false;        // the blocks are back already; only transfers are still to end
+    bool undone = false;  // the blocks are back already; only transfers are still to end
   };
   struct StreamState {
     bool launched = true;
@@ -171,7 +172,7 @@ class CpuMachine final : public Machine {
   std::unordered_map<std::uint32_t, Job> jobs_;
   TransferQueue writes_, reads_;
   std::size_t writing_ = 0, reading_ = 0;
-  std::deque<BlockId> awaiting_frame_;  // populated, as far as the executor knows
+  std::deque<BlockId> awaiting_frame_;      // populated, as far as the executor knows
   std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
   std::vector<BlockId> kept_;
   std::uint32_t device_in_use_ = 0;  // frames: mapped, leaving and arriving

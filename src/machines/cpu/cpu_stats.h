@@ -28,7 +28,9 @@ class CpuStats {
   int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
 
  private:
-  static std::size_t link(Tier from, Tier to) { return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to); }
+  static std::size_t link(Tier from, Tier to) {
+    return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to);
+  }
 
   std::atomic<std::uint64_t> faults_{0};
   std::array<std::atomic<std::uint64_t>, 9> moved_{};

@@ -28,9 +28,12 @@ Result<int> try_move(Userfault& userfault) {
 
 std::string_view to_text(EvictionMethod method) {
   switch (method) {
-    case EvictionMethod::automatic: return "automatic";
-    case EvictionMethod::move: return "move";
-    case EvictionMethod::copy: return "copy";
+    case EvictionMethod::automatic:
+      return "automatic";
+    case EvictionMethod::move:
+      return "move";
+    case EvictionMethod::copy:
+      return "copy";
   }
   return "?";
 }
@@ -44,9 +47,10 @@ Result<EvictionMethod> choose(EvictionMethod wanted) {
   }
   if (error == 0) return EvictionMethod::move;
   if (wanted == EvictionMethod::automatic) return EvictionMethod::copy;
-  return fail(Errc::unavailable, fmt::format("this kernel cannot move pages (UFFDIO_MOVE: {}); use Linux 6.8 or newer, or "
-                                             "'--eviction-path copy'",
-                                             userfault.can_move() ? errno_text(error) : "not offered"));
+  return fail(Errc::unavailable,
+              fmt::format("this kernel cannot move pages (UFFDIO_MOVE: {}); use Linux 6.8 or newer, or "
+                          "'--eviction-path copy'",
+                          userfault.can_move() ? errno_text(error) : "not offered"));
 }
 
 }  // namespace spillway

@@ -10,8 +10,9 @@
 
 namespace spillway {
 
-// Faults on their way from the reader to the run loop: one thread pushes, one pops, nobody waits or allocates. What does
-// not fit is not lost: its thread waits in the kernel, and whoever sees overflowed() wakes all, so that they fault again.
+// Faults on their way from the reader to the run loop: one thread pushes, one pops, nobody waits or allocates. What
+// does not fit is not lost: its thread waits in the kernel, and whoever sees overflowed() wakes all, so that they fault
+// again.
 class FaultQueue {
  public:
   struct Entry {

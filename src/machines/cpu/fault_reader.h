@@ -11,17 +11,18 @@
 
 namespace spillway {
 
-// The thread that takes faults from the kernel and hands them to the run loop. It never allocates, locks, logs or touches
-// managed memory: whoever waits for it may hold any lock of the process.
+// The thread that takes faults from the kernel and hands them to the run loop. It never allocates, locks, logs or
+// touches managed memory: whoever waits for it may hold any lock of the process.
 class FaultReader {
  public:
   // All three outlive the reader; `bell` is rung after each batch.
-  static Result<std::unique_ptr<FaultReader>> start(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell);
+  static Result<std::unique_ptr<FaultReader>> start(const Userfault& userfault, FaultQueue& queue,
+                                                    const Doorbell& bell);
   ~FaultReader();
   FaultReader(const FaultReader&) = delete;
 
-  // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a tensor
-  // by madvise while the loop copies it; those are zeroes, and the reader says so at once.
+  // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a
+  // tensor by madvise while the loop copies it; those are zeroes, and the reader says so at once.
   void run_loop_is(pid_t thread) { run_loop_.store(thread, std::memory_order_relaxed); }
 
  private:

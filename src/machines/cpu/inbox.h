@@ -12,9 +12,9 @@
 
 namespace spillway {
 
-// What the script's threads tell the run loop. Posting is cheap and never waits: the loop is not woken but by faults and when
-// much has piled up, and it reads everything before it serves a fault, so that it always knows what the faulting thread
-// had told before.
+// What the script's threads tell the run loop. Posting is cheap and never waits: the loop is not woken but by faults
+// and when much has piled up, and it reads everything before it serves a fault, so that it always knows what the
+// faulting thread had told before.
 //
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
@@ -35,7 +35,7 @@ class Inbox {
   };
 
   Inbox(std::uint32_t blocks, const Doorbell& bell)
-      : bell_(bell), allocations_(new std::atomic<std::uint32_t>[blocks]{}) {}
+      : bell_(bell), allocations_(new std::atomic<std::uint32_t>[blocks] {}) {}
 
   // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
   void allocated(TensorId tensor, BlockRange blocks);

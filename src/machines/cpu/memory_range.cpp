@@ -25,7 +25,8 @@ Result<MemoryRange> MemoryRange::reserve(std::uint32_t blocks) {
   // Without huge pages everything works, only slower.
   ::madvise(begin, range.bytes(), MADV_HUGEPAGE);
   if (::madvise(mapping, mapped, MADV_DONTFORK) != 0)
-    return fail(Errc::unavailable, fmt::format("cannot keep managed memory out of forked processes: {}", errno_text(errno)));
+    return fail(Errc::unavailable,
+                fmt::format("cannot keep managed memory out of forked processes: {}", errno_text(errno)));
   ::madvise(mapping, mapped, MADV_DONTDUMP);
   return range;
 }

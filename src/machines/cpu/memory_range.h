@@ -18,7 +18,10 @@ class MemoryRange {
   static Result<MemoryRange> reserve(std::uint32_t blocks);
 
   MemoryRange(MemoryRange&& other) noexcept
-      : mapping_(std::exchange(other.mapping_, nullptr)), mapped_(other.mapped_), begin_(other.begin_), blocks_(other.blocks_) {}
+      : mapping_(std::exchange(other.mapping_, nullptr)),
+        mapped_(other.mapped_),
+        begin_(other.begin_),
+        blocks_(other.blocks_) {}
   MemoryRange& operator=(MemoryRange&&) = delete;
   ~MemoryRange();
 

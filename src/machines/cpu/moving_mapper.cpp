@@ -12,14 +12,14 @@ namespace {
 
 using std::chrono::microseconds;
 
-// A page that the kernel holds for long (a tensor in direct I/O by the script, say) is no good victim; one that must come
-// back has nowhere else to go.
+// A page that the kernel holds for long (a tensor in direct I/O by the script, say) is no good victim; one that must
+// come back has nowhere else to go.
 constexpr microseconds kVictimPatience{300};
 constexpr microseconds kReturnPatience{10'000'000};
 
-// Frames move between the managed range and staging slots. A slot either holds a frame or is empty; there are as many slots
-// as frames can be, so a frame that leaves a block always finds an empty one. Frames are never given back to the kernel:
-// fresh memory costs milliseconds a block, moving it microseconds.
+// Frames move between the managed range and staging slots. A slot either holds a frame or is empty; there are as many
+// slots as frames can be, so a frame that leaves a block always finds an empty one. Frames are never given back to the
+// kernel: fresh memory costs milliseconds a block, moving it microseconds.
 class MovingMapper final : public BlockMapper {
  public:
   MovingMapper(Userfault& userfault, MemoryRange staging, std::uint32_t device_frames, std::uint32_t host_frames)
@@ -50,7 +50,9 @@ class MovingMapper final : public BlockMapper {
   void let_go(std::byte*, std::byte* buffer) override { pool_.push_back(buffer); }
 
   std::byte* arrival_buffer() override { return take_frame(); }
-  std::uint32_t free_arrival_buffers() const override { return static_cast<std::uint32_t>(empty_.size() + pool_.size()); }
+  std::uint32_t free_arrival_buffers() const override {
+    return static_cast<std::uint32_t>(empty_.size() + pool_.size());
+  }
   std::uint32_t most_arrival_buffers() const override { return device_frames_; }
 
   int map(std::byte* block, std::byte* buffer) override {
@@ -89,7 +91,8 @@ class MovingMapper final : public BlockMapper {
   static bool fill(std::byte* slot) {
     if (::madvise(slot, kBlockBytes.value, MADV_POPULATE_WRITE) == 0) return true;
     if (errno != EINVAL) return false;
-    for (std::size_t at = 0; at < kBlockBytes.value; at += 4096) static_cast<volatile std::byte*>(slot)[at] = std::byte{};
+    for (std::size_t at = 0; at < kBlockBytes.value; at += 4096)
+      static_cast<volatile std::byte*>(slot)[at] = std::byte{};
     return true;
   }
 

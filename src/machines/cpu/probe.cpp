@@ -57,7 +57,9 @@ Result<BytesPerSecond> measure_copying() {
 class FaultServer {
  public:
   FaultServer(const Userfault& userfault, EvictionMethod method, std::byte* frame)
-      : userfault_(userfault), method_(method), frame_(frame),
+      : userfault_(userfault),
+        method_(method),
+        frame_(frame),
         thread_(quiet_thread("spillway-probe", [this] { serve(); })) {}
   ~FaultServer() {
     stop_ = true;
@@ -73,8 +75,10 @@ class FaultServer {
       if (userfault_.read(fault) == 0) continue;
       const auto address = reinterpret_cast<std::uintptr_t>(fault[0].address) / kBlockBytes.value * kBlockBytes.value;
       auto* block = reinterpret_cast<std::byte*>(address);
-      if (method_ == EvictionMethod::move) userfault_.move(block, frame_, kBlockBytes.value, std::chrono::seconds(1));
-      else userfault_.copy(block, frame_, kBlockBytes.value);
+      if (method_ == EvictionMethod::move)
+        userfault_.move(block, frame_, kBlockBytes.value, std::chrono::seconds(1));
+      else
+        userfault_.copy(block, frame_, kBlockBytes.value);
     }
   }
   const Userfault& userfault_;
@@ -99,7 +103,8 @@ Result<Nanos> measure_fault(EvictionMethod method) {
     static_cast<volatile std::byte*>(range.block(block))[8] = std::byte{1};
     times.push_back(now() - before);
     if (method == EvictionMethod::move)
-      if (const int error = userfault.move(staging.begin(), range.block(block), kBlockBytes.value, std::chrono::seconds(1)))
+      if (const int error =
+              userfault.move(staging.begin(), range.block(block), kBlockBytes.value, std::chrono::seconds(1)))
         return fail(Errc::unavailable, fmt::format("cannot move a page back: {}", errno_text(error)));
   }
   return median(times);
@@ -127,7 +132,8 @@ Result<BytesPerSecond> measure_pass(Disk& disk, Ring& ring, bool write) {
     TRY_VOID(ring.wait(ended, std::nullopt));
     for (const Completion& completion : ended) {
       if (completion.error != 0)
-        return fail(Errc::io, fmt::format("cannot {} the SSD: {}", write ? "write to" : "read from", errno_text(completion.error)));
+        return fail(Errc::io, fmt::format("cannot {} the SSD: {}", write ? "write to" : "read from",
+                                          errno_text(completion.error)));
       idle.push_back(completion.id);
       ++done;
     }
@@ -140,7 +146,8 @@ Result<Nanos> measure_latency(const Disk& disk, bool write) {
   std::mt19937 random(1);
   std::vector<Nanos> times;
   for (const Nanos begin = now(); times.size() < 200 && (times.size() < 3 || now() - begin < Nanos{300'000'000});) {
-    const auto offset = static_cast<off_t>(random() % (disk.file.reserved_slots() * kBlockBytes.value / kSmall) * kSmall);
+    const auto offset =
+        static_cast<off_t>(random() % (disk.file.reserved_slots() * kBlockBytes.value / kSmall) * kSmall);
     const Nanos before = now();
     const ssize_t moved = write ? ::pwrite(disk.file.fd(), disk.memory.begin(), kSmall, offset)
                                 : ::pread(disk.file.fd(), disk.memory.begin(), kSmall, offset);
@@ -175,7 +182,8 @@ Result<> measure_disk(const std::string& directory, MachineProbe& probe) {
 Result<MachineProbe> probe_machine(const std::string& ssd_directory) {
   MachineProbe probe;
   TRY(probe.method, choose(EvictionMethod::automatic));
-  probe.memory = {static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))};
+  probe.memory = {static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                  static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))};
   probe.fault_bytes = kBlockBytes;
   TRY(probe.copy_rate, measure_copying());
   TRY(probe.fault, measure_fault(probe.method));

@@ -17,12 +17,15 @@ constexpr std::uint64_t kBell = UINT64_MAX;
 
 std::string remedy(int error) {
   switch (error) {
-    case ENOSYS: return "use a kernel with io_uring (5.11 or newer), in a container a seccomp profile that allows it";
+    case ENOSYS:
+      return "use a kernel with io_uring (5.11 or newer), in a container a seccomp profile that allows it";
     case EPERM:
       return "allow it with 'sudo sysctl kernel.io_uring_disabled=0', in a container by a seccomp profile that allows "
              "io_uring_setup, io_uring_enter and io_uring_register";
-    case ENOMEM: return "raise the limit on locked memory (ulimit -l)";
-    default: return "see 'man io_uring_setup'";
+    case ENOMEM:
+      return "raise the limit on locked memory (ulimit -l)";
+    default:
+      return "see 'man io_uring_setup'";
   }
 }
 
@@ -54,8 +57,10 @@ void Ring::prepare(std::uint32_t place) {
   std::byte* memory = active.transfer.memory + active.done;
   const auto rest = static_cast<unsigned>(kBlockBytes.value - active.done);
   const std::uint64_t offset = active.transfer.offset + active.done;
-  if (active.transfer.write) ::io_uring_prep_write(sqe, file_, memory, rest, offset);
-  else ::io_uring_prep_read(sqe, file_, memory, rest, offset);
+  if (active.transfer.write)
+    ::io_uring_prep_write(sqe, file_, memory, rest, offset);
+  else
+    ::io_uring_prep_read(sqe, file_, memory, rest, offset);
   ::io_uring_sqe_set_data64(sqe, place);
 }
 

@@ -29,13 +29,13 @@ auto refuse(Errc code, const std::string& directory, const std::string& reason) 
 }
 
 Result<> examine(const std::string& directory) {
-  struct stat status {};
+  struct stat status{};
   if (::stat(directory.c_str(), &status) != 0)
     return refuse(Errc::bad_input, directory,
                   fmt::format("{}; name a directory on an SSD with --ssd", errno_text(errno)));
   if (!S_ISDIR(status.st_mode))
     return refuse(Errc::bad_input, directory, "it is not a directory; name one on an SSD with --ssd");
-  struct statfs system {};
+  struct statfs system{};
   if (::statfs(directory.c_str(), &system) != 0) return refuse(Errc::io, directory, errno_text(errno));
   if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
     return refuse(Errc::bad_input, directory,
@@ -59,14 +59,16 @@ Result<UniqueFd> make_nameless(const std::string& directory) {
   }
   switch (error) {
     case EINVAL:
-      return refuse(Errc::unavailable, directory,
-                    "its file system takes no O_DIRECT, so spilled data would stay in memory; name a directory on ext4, "
-                    "xfs or btrfs with --ssd");
+      return refuse(
+          Errc::unavailable, directory,
+          "its file system takes no O_DIRECT, so spilled data would stay in memory; name a directory on ext4, "
+          "xfs or btrfs with --ssd");
     case EROFS:
     case EACCES:
       return refuse(Errc::bad_input, directory,
                     fmt::format("{}; name a directory that you may write to with --ssd", errno_text(error)));
-    default: return refuse(Errc::io, directory, fmt::format("cannot make a file: {}", errno_text(error)));
+    default:
+      return refuse(Errc::io, directory, fmt::format("cannot make a file: {}", errno_text(error)));
   }
 }
 
@@ -83,25 +85,27 @@ Bytes file_size_limit() {
 Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) {
   TRY_VOID(examine(directory));
   TRY(UniqueFd fd, make_nameless(directory));
-  struct statvfs system {};
+  struct statvfs system{};
   if (::fstatvfs(fd.get(), &system) != 0) return refuse(Errc::io, directory, errno_text(errno));
   const Bytes available{static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize};
   const Bytes usable = std::min(available, file_size_limit());
   if (capacity > available)
-    return refuse(Errc::bad_input, directory,
-                  fmt::format("it has {} free, not {}; free some space, ask for less with --ssd-capacity or name another "
-                              "directory with --ssd",
-                              to_text(available), to_text(capacity)));
+    return refuse(
+        Errc::bad_input, directory,
+        fmt::format("it has {} free, not {}; free some space, ask for less with --ssd-capacity or name another "
+                    "directory with --ssd",
+                    to_text(available), to_text(capacity)));
   if (capacity > usable)
     return refuse(Errc::bad_input, directory,
                   fmt::format("the limit on file sizes (ulimit -f) is {}, below the {} asked for; raise the limit",
                               to_text(usable), to_text(capacity)));
   const std::uint64_t slots = (capacity.value > 0 ? capacity : usable).value / kBlockBytes.value;
   if (slots == 0)
-    return refuse(Errc::bad_input, directory,
-                  fmt::format("there is room for {}, less than one block of {}; free some space, raise --ssd-capacity or "
-                              "name another directory with --ssd",
-                              to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
+    return refuse(
+        Errc::bad_input, directory,
+        fmt::format("there is room for {}, less than one block of {}; free some space, raise --ssd-capacity or "
+                    "name another directory with --ssd",
+                    to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
   return SpillFile(directory, std::move(fd), static_cast<std::uint32_t>(std::min(slots, kMost)));
 }
@@ -126,11 +130,12 @@ Result<> SpillFile::reserve(std::uint32_t slots) {
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
   }
-  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
-              fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
-                          directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
-                          error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4, xfs or btrfs"
-                                              : errno_text(error)));
+  return fail(
+      error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
+      fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
+                  directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
+                  error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4, xfs or btrfs"
+                                      : errno_text(error)));
 }
 
 std::optional<std::uint32_t> SpillFile::take() {

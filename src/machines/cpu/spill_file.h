@@ -12,22 +12,26 @@
 
 namespace spillway {
 
-// Where blocks go that leave memory: slots of one block each in a file that has no name, nobody else can open, and that is
-// gone when the process is, however it ends. Its space is allocated before it is promised.
+// Where blocks go that leave memory: slots of one block each in a file that has no name, nobody else can open, and that
+// is gone when the process is, however it ends. Its space is allocated before it is promised.
 class SpillFile {
  public:
   // A capacity of zero means what the file system has free. The error names the directory, the reason and the remedy.
   static Result<SpillFile> open(const std::string& directory, Bytes capacity);
 
   SpillFile(SpillFile&& other) noexcept
-      : directory_(std::move(other.directory_)), fd_(std::move(other.fd_)), capacity_slots_(other.capacity_slots_),
-        reserved_(other.reserved_.load()), used_before_(other.used_before_), free_(std::move(other.free_)) {}
+      : directory_(std::move(other.directory_)),
+        fd_(std::move(other.fd_)),
+        capacity_slots_(other.capacity_slots_),
+        reserved_(other.reserved_.load()),
+        used_before_(other.used_before_),
+        free_(std::move(other.free_)) {}
 
   int fd() const { return fd_.get(); }
   std::uint32_t capacity_slots() const { return capacity_slots_; }
 
-  // Sees to it that the file has space for this many slots in all. By one thread at a time, which may be another one than
-  // that which takes slots.
+  // Sees to it that the file has space for this many slots in all. By one thread at a time, which may be another one
+  // than that which takes slots.
   Result<> reserve(std::uint32_t slots);
   std::uint32_t reserved_slots() const { return reserved_.load(std::memory_order_acquire); }
 

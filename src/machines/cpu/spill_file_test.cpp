@@ -17,7 +17,8 @@ namespace spillway {
 namespace {
 
 // Tests spill to a real disk.
-const std::string kDirectory = std::getenv("SPILLWAY_TEST_SSD") != nullptr ? std::getenv("SPILLWAY_TEST_SSD") : "/var/tmp";
+const std::string kDirectory =
+    std::getenv("SPILLWAY_TEST_SSD") != nullptr ? std::getenv("SPILLWAY_TEST_SSD") : "/var/tmp";
 
 std::string refusal(const std::string& directory, Bytes capacity = {}) {
   const auto file = SpillFile::open(directory, capacity);
@@ -30,7 +31,7 @@ TEST(SpillFile, IsPrivateAndHasNoName) {
   const auto before = std::distance(std::filesystem::directory_iterator(kDirectory), {});
   const auto file = SpillFile::open(kDirectory, 64_MiB);
   ASSERT_TRUE(file) << file.error().message;
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(file->fd(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
   EXPECT_EQ(status.st_nlink, 0u);
@@ -43,7 +44,7 @@ TEST(SpillFile, PromisesOnlySpaceThatItHas) {
   EXPECT_EQ(file->capacity_slots(), 32u);
   EXPECT_EQ(file->take(), std::nullopt);
   ASSERT_TRUE(file->reserve(3));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::fstat(file->fd(), &status), 0);
   EXPECT_GE(Bytes{static_cast<std::uint64_t>(status.st_blocks) * 512}, kBlockBytes * 3);
   std::set<std::uint32_t> slots;
@@ -60,7 +61,8 @@ TEST(SpillFile, MoreThanItsCapacityIsRefusedWithTheNumbers) {
   const auto refused = file->reserve(33);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::out_of_memory);
-  EXPECT_TRUE(says(refused.error().message, "66 MiB") && says(refused.error().message, "64 MiB")) << refused.error().message;
+  EXPECT_TRUE(says(refused.error().message, "66 MiB") && says(refused.error().message, "64 MiB"))
+      << refused.error().message;
   EXPECT_TRUE(file->reserve(32));
 }
 

@@ -12,8 +12,8 @@
 
 namespace spillway {
 
-// How long threads have waited for blocks. The run loop writes, anybody reads at any time; a thread that has waited finds
-// its own wait counted as soon as it goes on.
+// How long threads have waited for blocks. The run loop writes, anybody reads at any time; a thread that has waited
+// finds its own wait counted as soon as it goes on.
 class StallClock {
  public:
   void begin(BlockId block, StreamId stream, Nanos at);

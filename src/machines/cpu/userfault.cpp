@@ -46,16 +46,18 @@ Result<UniqueFd> open_descriptor() {
   const int call_error = errno;
   if (call_error == ENOSYS && device_error == ENOENT)
     return fail(Errc::unavailable,
-                "page faults cannot be served: this kernel has no userfaultfd, or a seccomp profile hides it; use a kernel with "
+                "page faults cannot be served: this kernel has no userfaultfd, or a seccomp profile hides it; use a "
+                "kernel with "
                 "CONFIG_USERFAULTFD (5.7 or newer), in a container a seccomp profile that allows userfaultfd");
   return fail(
       Errc::unavailable,
-      fmt::format("page faults cannot be served: userfaultfd: {}; /dev/userfaultfd: {}. Faults of user mode only would not "
-                  "do, since a system call on an evicted tensor would fail. Run as root, or grant access once with "
-                  "'sudo setfacl -m u:{}:rw /dev/userfaultfd' (undo: 'sudo setfacl -b /dev/userfaultfd'), or with 'sudo "
-                  "sysctl vm.unprivileged_userfaultfd=1'; in Docker add '--device /dev/userfaultfd' and a seccomp profile that "
-                  "allows userfaultfd",
-                  errno_text(call_error), errno_text(device_error), ::getuid()));
+      fmt::format(
+          "page faults cannot be served: userfaultfd: {}; /dev/userfaultfd: {}. Faults of user mode only would not "
+          "do, since a system call on an evicted tensor would fail. Run as root, or grant access once with "
+          "'sudo setfacl -m u:{}:rw /dev/userfaultfd' (undo: 'sudo setfacl -b /dev/userfaultfd'), or with 'sudo "
+          "sysctl vm.unprivileged_userfaultfd=1'; in Docker add '--device /dev/userfaultfd' and a seccomp profile that "
+          "allows userfaultfd",
+          errno_text(call_error), errno_text(device_error), ::getuid()));
 }
 
 // 0 or an errno.
@@ -82,9 +84,10 @@ Result<Userfault> Userfault::open() {
   }
   constexpr std::uint64_t kNeeded = UFFD_FEATURE_THREAD_ID | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
   if ((offered & kNeeded) != kNeeded)
-    return fail(Errc::unavailable,
-                "page faults cannot be served: this kernel's userfaultfd names no threads or protects no pages; use Linux 5.7 "
-                "or newer on x86-64 or arm64");
+    return fail(
+        Errc::unavailable,
+        "page faults cannot be served: this kernel's userfaultfd names no threads or protects no pages; use Linux 5.7 "
+        "or newer on x86-64 or arm64");
   const bool can_move = (offered & UFFD_FEATURE_MOVE) != 0;
   TRY(UniqueFd fd, open_descriptor());
   if (const int error = shake_hands(fd.get(), kNeeded | (can_move ? UFFD_FEATURE_MOVE : 0), offered); error != 0)
@@ -142,8 +145,10 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     if (request.move > 0) done += static_cast<std::size_t>(request.move);
     const bool worth_another_try = error == EAGAIN || error == EBUSY;
     if (worth_another_try && std::chrono::steady_clock::now() < give_up_at) {
-      if (tries < 64) ::sched_yield();
-      else std::this_thread::sleep_for(std::chrono::microseconds(50));
+      if (tries < 64)
+        ::sched_yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
       continue;
     }
     // What has gone comes back: whoever faulted on it in between is woken by that.

@@ -13,8 +13,8 @@
 
 namespace spillway {
 
-// The kernel's page faults, served in user space. Faults of system calls are included, always: with user-mode faults only,
-// write(2) of an evicted tensor would fail.
+// The kernel's page faults, served in user space. Faults of system calls are included, always: with user-mode faults
+// only, write(2) of an evicted tensor would fail.
 //
 // The calls that move pages return 0 or an errno and never allocate. All may be made from any thread.
 class Userfault {
@@ -39,8 +39,8 @@ class Userfault {
   // Takes the faults that wait to be read, at most into.size(); 0 if there are none.
   std::size_t read(std::span<Fault> into) const;
 
-  // Moves the pages atomically and wakes who waits for them. Pages that the kernel holds for a moment are tried again until
-  // `patience` is over; then all are back where they were and the result is EBUSY.
+  // Moves the pages atomically and wakes who waits for them. Pages that the kernel holds for a moment are tried again
+  // until `patience` is over; then all are back where they were and the result is EBUSY.
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience) const;
   // Maps new pages with these contents and wakes who waits for them.
   int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;

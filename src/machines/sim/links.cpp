@@ -17,12 +17,6 @@ constexpr double kNoTime = 1e-6;
 
 }  // namespace
 
-Links::Job* Links::Way::serving() {
-  for (std::deque<Job>& queue : queues)
-    if (!queue.empty()) return &queue.front();
-  return nullptr;
-}
-
 Links::Way& Links::way(Tier from, Tier to) {
   for (Way& candidate : ways_)
     if (candidate.from == from && candidate.to == to) return candidate;
@@ -62,38 +56,42 @@ std::optional<Move> Links::cancel(MoveId move) {
 void Links::share() {
   if (shared_) return;
   shared_ = true;
-  enum Resource : std::uint8_t { into_device, out_of_device, ssd_reads, ssd_writes };
-  std::array<double, 4> left{rates_.to_device * kPerNano, rates_.from_device * kPerNano, rates_.ssd_read * kPerNano,
-                             rates_.ssd_write * kPerNano};
-  struct Flow {
-    Job* job;
-    std::array<bool, 4> uses;
-  };
-  std::vector<Flow> open;
-  for (Way& candidate : ways_)
-    if (Job* job = candidate.serving(); job && job->latency_ns <= 0) {
-      job->rate = 0;
-      open.push_back({job,
-                      {candidate.to == Tier::device, candidate.from == Tier::device, candidate.from == Tier::ssd,
-                       candidate.to == Tier::ssd}});
+  std::array<double, kResources> left{rates_.to_device * kPerNano, rates_.from_device * kPerNano,
+                                      rates_.ssd_read * kPerNano, rates_.ssd_write * kPerNano};
+  for (std::size_t urgency = 0; urgency < kUrgencies; ++urgency) {
+    std::vector<Flow> flows;
+    for (Way& candidate : ways_) {
+      if (candidate.queues[urgency].empty()) continue;
+      Job& job = candidate.queues[urgency].front();
+      job.rate = 0;
+      if (job.latency_ns <= 0)
+        flows.push_back({&job,
+                         {candidate.to == Tier::device, candidate.from == Tier::device, candidate.from == Tier::ssd,
+                          candidate.to == Tier::ssd}});
     }
-  while (!open.empty()) {  // Raise all rates together until somebody meets a limit; whoever does is served.
-    std::array<double, 4> share_of{};
+    fill(std::move(flows), left);
+  }
+}
+
+// Raises all rates together until somebody meets a limit; whoever does is served, the others go on.
+void Links::fill(std::vector<Flow> flows, std::array<double, kResources>& left) {
+  while (!flows.empty()) {
+    std::array<double, kResources> share_of{};
     double raise = std::numeric_limits<double>::infinity();
-    for (std::size_t resource = 0; resource < 4; ++resource) {
-      const auto users = std::ranges::count_if(open, [&](const Flow& flow) { return flow.uses[resource]; });
+    for (std::size_t resource = 0; resource < kResources; ++resource) {
+      const auto users = std::ranges::count_if(flows, [&](const Flow& flow) { return flow.uses[resource]; });
       share_of[resource] = users > 0 ? left[resource] / static_cast<double>(users) : raise;
-      if (users > 0) raise = std::min(raise, share_of[resource]);
+      raise = std::min(raise, share_of[resource]);
     }
-    for (const Flow& flow : open) raise = std::min(raise, flow.job->limit - flow.job->rate);
-    for (const Flow& flow : open) {
+    for (const Flow& flow : flows) raise = std::min(raise, flow.job->limit - flow.job->rate);
+    for (const Flow& flow : flows) {
       flow.job->rate += raise;
-      for (std::size_t resource = 0; resource < 4; ++resource)
-        if (flow.uses[resource]) left[resource] -= raise;
+      for (std::size_t resource = 0; resource < kResources; ++resource)
+        if (flow.uses[resource]) left[resource] = std::max(0.0, left[resource] - raise);
     }
-    std::erase_if(open, [&](const Flow& flow) {
+    std::erase_if(flows, [&](const Flow& flow) {
       if (flow.job->limit <= flow.job->rate) return true;
-      for (std::size_t resource = 0; resource < 4; ++resource)
+      for (std::size_t resource = 0; resource < kResources; ++resource)
         if (flow.uses[resource] && share_of[resource] <= raise) return true;
       return false;
     });
@@ -103,9 +101,10 @@ void Links::share() {
 double Links::step_ns() {
   share();
   double step = std::numeric_limits<double>::infinity();
-  for (Way& candidate : ways_)
-    if (const Job* job = candidate.serving())
-      step = std::min(step, job->latency_ns > 0 ? job->latency_ns : job->bytes / job->rate);
+  for_each_in_service([&](const Job& job) {
+    if (job.latency_ns > 0) step = std::min(step, job.latency_ns);
+    else if (job.rate > 0) step = std::min(step, job.bytes / job.rate);
+  });
   return step;
 }
 
@@ -120,20 +119,17 @@ void Links::advance(Nanos to, std::vector<Move>& ended) {
   share();
   const double passed = static_cast<double>((to - now_).value);
   now_ = to;
-  for (Way& candidate : ways_) {
-    Job* job = candidate.serving();
-    if (!job) continue;
-    if (job->latency_ns > 0) {
-      job->latency_ns -= passed;
-      if (job->latency_ns <= 0) shared_ = false;
-      continue;
+  for_each_in_service([&](Job& job) {
+    if (job.latency_ns > 0) {
+      job.latency_ns -= passed;
+      if (job.latency_ns <= 0) shared_ = false;
+      return;
     }
-    job->bytes -= job->rate * passed;
-    if (job->bytes > kNoBytes) continue;
-    ended.push_back(job->move);
-    candidate.queues[static_cast<std::size_t>(job->move.urgency)].pop_front();
-    shared_ = false;
-  }
+    job.bytes -= job.rate * passed;
+    if (job.bytes <= kNoBytes) ended.push_back(job.move);
+  });
+  for (const Move& move : ended) way(move.from, move.to).queues[static_cast<std::size_t>(move.urgency)].pop_front();
+  shared_ &= ended.empty();
 }
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -20,10 +21,11 @@ struct LinkRates {
   Bytes fault_bytes{64 << 10};
 };
 
-// Moves under way between the tiers, as fluids. Each of the six ways serves one move at a time: the most urgent, then
-// the first to come; a more urgent one takes over at once and the other goes on afterwards. Ways that are busy share
+// Moves under way between the tiers, as fluids. Each of the six ways serves one move of each urgency at a time, first
+// come, first served. What is in service shares
 //   the device's link in, the device's link out, the SSDs' read rate, the SSDs' write rate
-// max-min fairly: all get the same until a limit is reached, and what one cannot use the others may. The latency is paid
+// by urgency: faults take what they can use, needs what is left, plans the rest. Within an urgency the ways share max-min
+// fairly: all get the same until a limit is reached, and what one cannot use the others may. The latency is paid
 // once per move before its first byte; a move that serves faults pays it for each block, since they fault one by one.
 class Links {
  public:
@@ -35,7 +37,7 @@ class Links {
   // When something happens next if nothing is started or cancelled until then: a latency is over or a move has ended.
   std::optional<Nanos> next_change();
   // Lets time pass up to `to`, which must not lie behind next_change(); appends the moves that have ended.
-  void advance(Nanos to, std::vector<Move>& ended);
+  void advance(Nanos to, std::vector<Move>& ended);  // `ended` must be empty
 
  private:
   struct Job {
@@ -45,14 +47,27 @@ class Links {
     double limit = 0;       // bytes per nanosecond at most
     double rate = 0;        // bytes per nanosecond now
   };
+  static constexpr std::size_t kUrgencies = 3;
   struct Way {
     Tier from, to;
-    std::deque<Job> queues[3];  // by urgency
-    Job* serving();
+    std::array<std::deque<Job>, kUrgencies> queues;
+  };
+  enum Resource : std::uint8_t { into_device, out_of_device, ssd_reads, ssd_writes };
+  static constexpr std::size_t kResources = 4;
+  struct Flow {
+    Job* job;
+    std::array<bool, kResources> uses;
   };
 
   Way& way(Tier from, Tier to);
+  template <class F>
+  void for_each_in_service(F&& call) {
+    for (Way& candidate : ways_)
+      for (std::deque<Job>& queue : candidate.queues)
+        if (!queue.empty()) call(queue.front());
+  }
   void share();
+  static void fill(std::vector<Flow> flows, std::array<double, kResources>& left);
   double step_ns();  // until the next change by itself: a latency is over or a move has ended
 
   LinkRates rates_;

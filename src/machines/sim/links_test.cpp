@@ -60,7 +60,7 @@ TEST(Links, TheTwoDirectionsDoNotDisturbEachOther) {
   EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 1000}, {2, 1000}}));
 }
 
-TEST(Links, AFaultOvertakesAPlannedMoveThatGoesOnAfterwards) {
+TEST(Links, AFaultTakesTheLinkFromAPlannedMoveThatGoesOnAfterwards) {
   Links links(kRates);
   links.start(move(1, Tier::host, Tier::device), Bytes{10'000});
   std::vector<Move> ended;
@@ -75,6 +75,15 @@ TEST(Links, FaultsMoveNoFasterThanTheyAreHandled) {
   Links links(rates);
   links.start(move(1, Tier::host, Tier::device, Urgency::fault), Bytes{2 << 20});  // 32 faults of 64 KiB
   EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 640'000}}));
+}
+
+TEST(Links, APlannedMoveGetsWhatSlowFaultsLeaveOfTheLink) {
+  LinkRates rates = kRates;
+  rates.fault_cost = Nanos{16'384};  // 64 KiB in 16.384 us: 4 bytes per nanosecond of the link's 10
+  Links links(rates);
+  links.start(move(1, Tier::host, Tier::device), Bytes{6'000'000});
+  links.start(move(2, Tier::host, Tier::device, Urgency::fault), Bytes{2 << 20});
+  EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 809'716}, {2, 524'288}}));
 }
 
 TEST(Links, ACancelledMoveIsGone) {
@@ -93,6 +102,7 @@ TEST(Links, NoWorkIsLostHoweverOftenTimeIsCut) {
     links->start(move(2, Tier::host, Tier::device), Bytes{77'777});
   }
   for (std::uint64_t at = 7; at < 5'000; at += 7) cut.advance(Nanos{at}, ended);
+  ASSERT_TRUE(ended.empty());
   EXPECT_EQ(ends(whole), ends(cut));
 }
 
