@@ -1,4 +1,5 @@
-// Machine files and --set: any bytes are an error or a machine within all limits, which survives being written and read.
+// Machine files and --set: any bytes are an error or a machine within all limits, which survives being written and
+// read.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

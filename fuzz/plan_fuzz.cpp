@@ -20,8 +20,13 @@ Trace small_trace() {
                    {.name = "a", .bytes = 2_MiB, .carried_from = {}},
                    {.name = "s", .bytes = 1_KiB, .persistent = true, .carried_from = {}}};
   for (const std::uint32_t used : {0u, 1u, 1u, 0u, 2u, 2u})
-    trace.kernels.push_back({.name = "k", .duration = Nanos{1'000}, .gap = {}, .reads = {},
-                             .writes = {{{used}, {}, trace.tensors[used].bytes}}, .frees = {}, .flops = {}});
+    trace.kernels.push_back({.name = "k",
+                             .duration = Nanos{1'000},
+                             .gap = {},
+                             .reads = {},
+                             .writes = {{{used}, {}, trace.tensors[used].bytes}},
+                             .frees = {},
+                             .flops = {}});
   return trace;
 }
 

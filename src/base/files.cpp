@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include "base/text.h"
@@ -16,7 +17,7 @@ std::string errno_text(int error_number) { return std::generic_category().messag
 
 Result<std::string> read_file(const std::string& path, Bytes limit) {
   const int raw = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (raw < 0) return fail(Errc::io, fmt::format("cannot open {}: {}", path, errno_text(errno)));
+  if (raw < 0) return fail(Errc::io, fmt::format("cannot open {}: {}; check the name and its permissions", path, errno_text(errno)));
   const UniqueFd fd(raw);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0)
@@ -41,29 +42,54 @@ Result<std::string> read_file(const std::string& path, Bytes limit) {
   }
 }
 
+namespace {
+
+// Writes all of it; 0, or the error number.
+int write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t put = ::write(fd, content.data(), content.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    content.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return 0;
+}
+
+std::unexpected<Error> cannot_write(const std::string& path, int error) {
+  return fail(Errc::io, fmt::format("cannot write {}: {}; name a file in a folder that you can write to", path, errno_text(error)));
+}
+
+}  // namespace
+
 Result<> write_file(const std::string& path, std::string_view content) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && S_ISDIR(status.st_mode))
     return fail(Errc::io, fmt::format("cannot write {}: it is a folder; name a file in it", path));
-  std::string temporary = path + ".XXXXXX";
+  if (exists && !S_ISREG(status.st_mode)) {  // A pipe or a device is written to, never replaced.
+    const int raw = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (raw < 0) return cannot_write(path, errno);
+    const UniqueFd fd(raw);
+    const int error = write_all(fd.get(), content);
+    return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
+  }
+  // What a link points to is replaced, not the link.
+  std::error_code ignored;
+  const std::string target = exists ? std::filesystem::canonical(path, ignored).string() : path;
+  std::string temporary = target + ".XXXXXX";
   const int raw = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (raw < 0) return fail(Errc::io, fmt::format("cannot write {}: {}", path, errno_text(errno)));
+  if (raw < 0) return cannot_write(path, errno);
   const UniqueFd fd(raw);
   const auto give_up = [&](int error) {
     ::unlink(temporary.c_str());
-    return fail(Errc::io, fmt::format("cannot write {}: {}", path, errno_text(error)));
+    return cannot_write(path, error);
   };
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  if (::fchmod(fd.get(), 0666 & ~mask) != 0) return give_up(errno);
-  while (!content.empty()) {
-    const ssize_t put = ::write(fd.get(), content.data(), content.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return give_up(errno);
-    content.remove_prefix(static_cast<std::size_t>(put));
-  }
+  if (::fchmod(fd.get(), exists ? status.st_mode & 07777 : 0666 & ~mask) != 0) return give_up(errno);
+  if (const int error = write_all(fd.get(), content)) return give_up(error);
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return give_up(errno);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return give_up(errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) return give_up(errno);
   return {};
 }
 

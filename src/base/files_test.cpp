@@ -31,5 +31,16 @@ TEST_F(Files, AFailedWriteLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+TEST_F(Files, ALinkStaysALinkAndADeviceADevice) {
+  ASSERT_TRUE(write_file(folder_ + "/f", "old"));
+  std::filesystem::create_symlink("f", folder_ + "/link");
+  ASSERT_TRUE(write_file(folder_ + "/link", "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_EQ(read_file(folder_ + "/f", 1_MiB), "new");
+  std::filesystem::create_symlink("/dev/null", folder_ + "/null");
+  ASSERT_TRUE(write_file(folder_ + "/null", "gone"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
 }  // namespace
 }  // namespace spillway

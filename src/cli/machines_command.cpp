@@ -44,7 +44,13 @@ Result<int> show_one(const MachinesOptions& options) {
 }
 
 Result<int> show_all(const MachinesOptions& options) {
-  Table table({{"name", Align::left}, {"device"}, {"link in"}, {"host"}, {"SSD read"}, {"write"}, {"capacity"},
+  Table table({{"name", Align::left},
+               {"device"},
+               {"link in"},
+               {"host"},
+               {"SSD read"},
+               {"write"},
+               {"capacity"},
                {"description", Align::left}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const std::string_view name : machine_presets()) {

@@ -10,8 +10,14 @@ TEST(Listing, ShowsKernelsWithAllocationsPrefetchesFreesAndEvictionsBetweenThem)
   trace.tensors = {{.name = "w", .bytes = 40'960, .persistent = true, .carried_from = {}},
                    {.name = "a", .bytes = 8'192, .carried_from = {}}};
   const auto kernel = [&](const char* name, std::vector<Access> reads, std::vector<Access> writes) {
-    trace.kernels.push_back({.name = name, .phase = Phase::forward, .duration = Nanos{1'500'000}, .gap = {},
-                             .reads = std::move(reads), .writes = std::move(writes), .frees = {}, .flops = {}});
+    trace.kernels.push_back({.name = name,
+                             .phase = Phase::forward,
+                             .duration = Nanos{1'500'000},
+                             .gap = {},
+                             .reads = std::move(reads),
+                             .writes = std::move(writes),
+                             .frees = {},
+                             .flops = {}});
   };
   kernel("conv", {{{0}, {}, {4'096}}, {{0}, {4'096}, {40'960}}}, {{{1}, {}, {8'192}}});
   kernel("relu", {{{1}, {}, {8'192}}}, {{{1}, {}, {8'192}}});
@@ -20,15 +26,9 @@ TEST(Listing, ShowsKernelsWithAllocationsPrefetchesFreesAndEvictionsBetweenThem)
   plan.evictions = {{{0}, {0}, Tier::host}};
   plan.prefetches = {{{0}, {1}}};
   const std::vector<std::string> expected{
-      "alloc(tensor1, 8192)",
-      "// kernel 0, forward, 1.5 ms",
-      "conv(tensor0 -> tensor1)",
-      "evict(tensor0, 40960, host)",
-      "prefetch(tensor0, 40960)",
-      "// kernel 1, forward, 1.5 ms",
-      "relu(tensor1 -> tensor1)",
-      "free(tensor1, 8192)",
-      "// kernel 2, forward, 1.5 ms",
+      "alloc(tensor1, 8192)",        "// kernel 0, forward, 1.5 ms", "conv(tensor0 -> tensor1)",
+      "evict(tensor0, 40960, host)", "prefetch(tensor0, 40960)",     "// kernel 1, forward, 1.5 ms",
+      "relu(tensor1 -> tensor1)",    "free(tensor1, 8192)",          "// kernel 2, forward, 1.5 ms",
       "step( -> tensor0)",
   };
   EXPECT_EQ(listing(plan, trace, analyse_lifetimes(trace)), expected);

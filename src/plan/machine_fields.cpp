@@ -70,7 +70,8 @@ Result<std::uint64_t> parse_value(FieldUnit unit, std::string_view text) {
       TRY(const Nanos time, parse_duration(text));
       return time.value;
     }
-    case FieldUnit::count: return parse_count(text);
+    case FieldUnit::count:
+      return parse_count(text);
   }
   return 0;
 }
@@ -103,10 +104,14 @@ Result<std::uint64_t> parse_field(const MachineField& field, std::string_view te
 
 std::string field_text(const MachineField& field, std::uint64_t value) {
   switch (field.unit) {
-    case FieldUnit::bytes: return to_text(Bytes{value});
-    case FieldUnit::rate: return to_text(BytesPerSecond{value});
-    case FieldUnit::duration: return to_text(Nanos{value});
-    case FieldUnit::count: return std::to_string(value);
+    case FieldUnit::bytes:
+      return to_text(Bytes{value});
+    case FieldUnit::rate:
+      return to_text(BytesPerSecond{value});
+    case FieldUnit::duration:
+      return to_text(Nanos{value});
+    case FieldUnit::count:
+      return std::to_string(value);
   }
   return "?";
 }

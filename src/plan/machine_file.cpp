@@ -61,8 +61,8 @@ Result<> read_table(MachineModel& machine, std::string_view table_name, const to
   return {};
 }
 
-// toml++ 3.3 ends the program (or, without assertions, assumes the impossible) on a table header whose name does not begin
-// as one may, such as "[#". The number of the first such line, from 1; 0 if there is none.
+// toml++ 3.3 ends the program (or, without assertions, assumes the impossible) on a table header whose name does not
+// begin as one may, such as "[#". The number of the first such line, from 1; 0 if there is none.
 std::size_t line_of_bad_header(std::string_view toml) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
   const auto begins_name = [](char c) {
@@ -114,10 +114,12 @@ Result<MachineModel> parse_machine(std::string_view toml, const std::string& whe
   if (std::ranges::count(toml, '[') + std::ranges::count(toml, '{') > 64)
     return wrong(where, "it has too many tables or arrays; a machine has five tables and no arrays");
   // Outside ASCII, toml++ 3.3 runs into undefined behaviour on some keys; a machine needs no such letters.
-  const auto strange = std::ranges::find_if(toml, [](char c) { return c != '\n' && c != '\r' && c != '\t' && (c < ' ' || c > '~'); });
+  const auto strange =
+      std::ranges::find_if(toml, [](char c) { return c != '\n' && c != '\r' && c != '\t' && (c < ' ' || c > '~'); });
   if (strange != toml.end())
-    return wrong(where, fmt::format("line {}: it holds a byte that is not printable ASCII; write names and comments in ASCII",
-                                    1 + std::count(toml.begin(), strange, '\n')));
+    return wrong(where,
+                 fmt::format("line {}: it holds a byte that is not printable ASCII; write names and comments in ASCII",
+                             1 + std::count(toml.begin(), strange, '\n')));
   if (const std::size_t line = line_of_bad_header(toml))
     return wrong(where, fmt::format("line {}: a table's name is missing; write it like [device]", line));
   toml::parse_result parsed = toml::parse(toml, where);
@@ -143,7 +145,7 @@ Result<MachineModel> load_machine(const std::string& name_or_path) {
     return parse_machine(text, name_or_path);
   }
   return fail(Errc::usage, fmt::format("there is no machine '{}'; use one of {}, or the path of a .toml file",
-                                           name_or_path, fmt::join(machine_presets(), ", ")));
+                                       name_or_path, fmt::join(machine_presets(), ", ")));
 }
 
 Result<> apply_override(MachineModel& machine, std::string_view key_and_value) {
@@ -154,8 +156,8 @@ Result<> apply_override(MachineModel& machine, std::string_view key_and_value) {
   const std::string_view key = key_and_value.substr(0, equals);
   const MachineField* field = find_machine_field(key);
   if (!field)
-    return fail(Errc::usage, fmt::format("cannot set '{}': a machine has no such key; the keys are {}", key,
-                                             known_machine_keys()));
+    return fail(Errc::usage,
+                fmt::format("cannot set '{}': a machine has no such key; the keys are {}", key, known_machine_keys()));
   const auto value = parse_field(*field, key_and_value.substr(equals + 1));
   if (!value) return fail(Errc::usage, "cannot set " + value.error().message);
   field->of(machine) = *value;

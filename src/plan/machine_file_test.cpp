@@ -75,8 +75,9 @@ TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
 }
 
 TEST(MachineFile, TextThatIsNoMachineIsRefused) {
-  for (const std::string& text : {std::string(), std::string("[#"), std::string("\xef\xbb\xbf[[\xc3"), std::string("a = 1"), std::string(100'000, '['), std::string(100'000, '{'),
-                                  std::string("\xff\xfe"), std::string("a." ) + std::string(100'000, 'b') + " = 1"})
+  for (const std::string& text : {std::string(), std::string("[#"), std::string("\xef\xbb\xbf[[\xc3"),
+                                  std::string("a = 1"), std::string(100'000, '['), std::string(100'000, '{'),
+                                  std::string("\xff\xfe"), std::string("a.") + std::string(100'000, 'b') + " = 1"})
     EXPECT_FALSE(parse_machine(text, "other"));
 }
 
@@ -103,8 +104,9 @@ TEST(MachineFile, AnOverrideChangesOneValueAndTheHashAndIsRemembered) {
 TEST(MachineFile, AWrongOverrideChangesNothing) {
   MachineModel machine = *load_machine("a100");
   const std::string hash = machine.hash;
-  for (const std::string_view change : {"device.colour=3", "device.memory", "device.memory=", "device.memory=-1GiB", "=3",
-                                        "ssd.count=0", "link.to_device=0", "device.memory=1e999GiB", "ssd.read=nan"}) {
+  for (const std::string_view change :
+       {"device.colour=3", "device.memory", "device.memory=", "device.memory=-1GiB", "=3", "ssd.count=0",
+        "link.to_device=0", "device.memory=1e999GiB", "ssd.read=nan"}) {
     const auto changed = apply_override(machine, change);
     ASSERT_FALSE(changed) << change;
     EXPECT_EQ(changed.error().code, Errc::usage);
@@ -116,10 +118,12 @@ TEST(MachineFile, AWrongOverrideChangesNothing) {
 RC_GTEST_PROP(MachineFileProperty, WhatIsWrittenIsReadAgainAsTheSameMachine, ()) {
   MachineModel machine;
   machine.name = *rc::gen::string<std::string>().as("name");
-  std::erase_if(machine.name, [](char c) { return static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~'; });
+  std::erase_if(machine.name,
+                [](char c) { return static_cast<unsigned char>(c) < ' ' || static_cast<unsigned char>(c) > '~'; });
   machine.name += 'x';
   for (const MachineField& field : machine_fields())
-    field.of(machine) = *rc::gen::oneOf(rc::gen::inRange(field.least, field.most), rc::gen::element(field.least, field.most));
+    field.of(machine) =
+        *rc::gen::oneOf(rc::gen::inRange(field.least, field.most), rc::gen::element(field.least, field.most));
   const auto again = parse_machine(to_toml(machine), "again");
   RC_ASSERT(again.has_value());
   RC_ASSERT(again->name == machine.name);

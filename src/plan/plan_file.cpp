@@ -61,8 +61,10 @@ bool too_deep(std::string_view json) {
   for (std::size_t at = 0; at < json.size(); ++at) {
     const char c = json[at];
     if (in_text) {
-      if (c == '\\') ++at;
-      else if (c == '"') in_text = false;
+      if (c == '\\')
+        ++at;
+      else if (c == '"')
+        in_text = false;
     } else if (c == '"') {
       in_text = true;
     } else if (c == '[' || c == '{') {
@@ -95,7 +97,8 @@ Result<> each(const Json& root, const std::string& where, std::string_view key, 
   return {};
 }
 
-Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, const std::string& where, std::string_view key) {
+Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, const std::string& where,
+                                                          std::string_view key) {
   TRY(const Json* value, Reader(root, where).member(key));
   if (!value->is_object()) return Reader(root, where).wrong(key, "must be an object");
   const Reader reader(*value, fmt::format("{}: {}", where, key));
@@ -134,7 +137,8 @@ Result<Plan> read(const Json& root, const std::string& where) {
   TRY_VOID(reader.only({"format", "version", "spillway", "policy", "trace", "machine", "overcommitted_bytes",
                         "predicted_seconds", "evictions", "prefetches"}));
   TRY(const std::string format, reader.text("format"));
-  if (format != kFormat) return reader.wrong("format", fmt::format("is '{}', not '{}'; is this a plan?", format, kFormat));
+  if (format != kFormat)
+    return reader.wrong("format", fmt::format("is '{}', not '{}'; is this a plan?", format, kFormat));
   TRY(const std::uint64_t version, reader.number("version", UINT32_MAX));
   if (version != kVersionOfFormat)
     return reader.wrong("version", fmt::format("is {}; this program reads version {}", version, kVersionOfFormat));
@@ -183,9 +187,12 @@ Result<Plan> load_plan(const std::string& path) {
 
 // By hand, since one command a line is what people edit and compare.
 std::string to_json(const Plan& plan) {
-  const auto text = [](const std::string& value) { return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace); };
-  std::string out = fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"spillway\": \"{}\",\n  \"policy\": {},\n", kFormat,
-                                kVersionOfFormat, kVersion, text(plan.policy));
+  const auto text = [](const std::string& value) {
+    return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string out =
+      fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"spillway\": \"{}\",\n  \"policy\": {},\n",
+                  kFormat, kVersionOfFormat, kVersion, text(plan.policy));
   out += fmt::format("  \"trace\": {{\"name\": {}, \"hash\": {}}},\n", text(plan.trace_name), text(plan.trace_hash));
   out += fmt::format("  \"machine\": {{\"name\": {}, \"hash\": {}, \"overrides\": {}}},\n", text(plan.machine_name),
                      text(plan.machine_hash), Json(plan.machine_overrides).dump());
@@ -193,8 +200,9 @@ std::string to_json(const Plan& plan) {
   if (plan.predicted_seconds) out += fmt::format("  \"predicted_seconds\": {},\n", *plan.predicted_seconds);
   out += "  \"evictions\": [";
   for (const Eviction& eviction : plan.evictions)
-    out += fmt::format("{}\n    {{\"tensor\": {}, \"after_kernel\": {}, \"to\": \"{}\"}}", &eviction == plan.evictions.data() ? "" : ",",
-                       eviction.tensor.value, eviction.after.value, to_text(eviction.to));
+    out += fmt::format("{}\n    {{\"tensor\": {}, \"after_kernel\": {}, \"to\": \"{}\"}}",
+                       &eviction == plan.evictions.data() ? "" : ",", eviction.tensor.value, eviction.after.value,
+                       to_text(eviction.to));
   out += "\n  ],\n  \"prefetches\": [";
   for (const Prefetch& prefetch : plan.prefetches)
     out += fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}}}", &prefetch == plan.prefetches.data() ? "" : ",",

@@ -66,7 +66,8 @@ TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_refused("\"version\": 1", "\"version\": 2", "reads version 1");
   expect_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
   expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2", "evictions[1]: 'tensor'");
-  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": 4.5, \"after_kernel\": 2", "evictions[1]: 'tensor'");
+  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": 4.5, \"after_kernel\": 2",
+                 "evictions[1]: 'tensor'");
   expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999", "evictions[1]: 'after_kernel'");
   expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999999999999999", "'after_kernel'");
   expect_refused("\"to\": \"host\"", "\"to\": \"device\"", "evictions[1]: 'to' must be \"host\" or \"ssd\"");

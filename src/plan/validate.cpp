@@ -15,9 +15,14 @@ namespace {
 class Validator {
  public:
   Validator(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine)
-      : plan_(plan), trace_(trace), lifetimes_(lifetimes), machine_(machine),
-        kernels_(static_cast<std::uint32_t>(trace.kernels.size())), evicted_at_(lifetimes.periods.size()),
-        fetched_(lifetimes.periods.size()), first_period_(trace.tensors.size() + 1) {
+      : plan_(plan),
+        trace_(trace),
+        lifetimes_(lifetimes),
+        machine_(machine),
+        kernels_(static_cast<std::uint32_t>(trace.kernels.size())),
+        evicted_at_(lifetimes.periods.size()),
+        fetched_(lifetimes.periods.size()),
+        first_period_(trace.tensors.size() + 1) {
     for (const InactivePeriod& period : lifetimes.periods) ++first_period_[period.tensor.value + 1];
     for (std::size_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
       first_period_[tensor + 1] += first_period_[tensor];
@@ -36,12 +41,14 @@ class Validator {
 
   Result<> check_names(std::string_view list, std::size_t index, TensorId tensor, KernelId kernel) {
     if (tensor.value >= trace_.tensors.size())
-      return wrong(list, index, fmt::format("there is no tensor {}; the trace has {}", tensor.value, trace_.tensors.size()));
+      return wrong(list, index,
+                   fmt::format("there is no tensor {}; the trace has {}", tensor.value, trace_.tensors.size()));
     if (kernel.value >= kernels_)
       return wrong(list, index, fmt::format("there is no kernel {}; the trace has {}", kernel.value, kernels_));
     if (trace_[tensor].bytes < kLeastMovedBytes)
-      return wrong(list, index, fmt::format("tensor {} has {}; those below {} share blocks and are not moved by plans",
-                                            tensor.value, to_text(trace_[tensor].bytes), to_text(kLeastMovedBytes)));
+      return wrong(list, index,
+                   fmt::format("tensor {} has {}; those below {} share blocks and are not moved by plans", tensor.value,
+                               to_text(trace_[tensor].bytes), to_text(kLeastMovedBytes)));
     return {};
   }
 
@@ -79,7 +86,8 @@ class Validator {
                                "belongs into an inactive period",
                                eviction.tensor.value, eviction.after.value));
     if (evicted_at_[*found])
-      return wrong("evictions", index, fmt::format("tensor {} has left before in this inactive period", eviction.tensor.value));
+      return wrong("evictions", index,
+                   fmt::format("tensor {} has left before in this inactive period", eviction.tensor.value));
     evicted_at_[*found] = index;
     return {};
   }
@@ -94,17 +102,22 @@ class Validator {
       return place > 0 && place < length(candidate);
     });
     if (!found)
-      return wrong("prefetches", index,
-                   fmt::format("tensor {} is dead or in use when kernel {} starts; a prefetch belongs into an inactive period",
-                               prefetch.tensor.value, prefetch.at.value));
+      return wrong(
+          "prefetches", index,
+          fmt::format("tensor {} is dead or in use when kernel {} starts; a prefetch belongs into an inactive period",
+                      prefetch.tensor.value, prefetch.at.value));
     const auto eviction = evicted_at_[*found];
     const InactivePeriod& where = lifetimes_.periods[*found];
-    if (!eviction || place_in(where, plan_.evictions[*eviction].after, kernels_) >= place_in(where, prefetch.at, kernels_))
-      return wrong("prefetches", index,
-                   fmt::format("no lower tier holds tensor {} when kernel {} starts; evict it earlier in the same inactive period",
-                               prefetch.tensor.value, prefetch.at.value));
+    if (!eviction ||
+        place_in(where, plan_.evictions[*eviction].after, kernels_) >= place_in(where, prefetch.at, kernels_))
+      return wrong(
+          "prefetches", index,
+          fmt::format(
+              "no lower tier holds tensor {} when kernel {} starts; evict it earlier in the same inactive period",
+              prefetch.tensor.value, prefetch.at.value));
     if (fetched_[*found])
-      return wrong("prefetches", index, fmt::format("tensor {} has been asked back before in this inactive period", prefetch.tensor.value));
+      return wrong("prefetches", index,
+                   fmt::format("tensor {} has been asked back before in this inactive period", prefetch.tensor.value));
     fetched_[*found] = true;
     return {};
   }
@@ -152,8 +165,9 @@ class Validator {
 Result<> validate_plan(const Plan& plan, const Trace& trace, const std::string& trace_hash, const Lifetimes& lifetimes,
                        const MachineModel& machine) {
   if (plan.trace_hash != trace_hash)
-    return fail(Errc::bad_input, fmt::format("plan: it was made for trace {} ({}), not for {} ({}); plan this trace anew",
-                                             plan.trace_name, plan.trace_hash, trace.name, trace_hash));
+    return fail(Errc::bad_input,
+                fmt::format("plan: it was made for trace {} ({}), not for {} ({}); plan this trace anew",
+                            plan.trace_name, plan.trace_hash, trace.name, trace_hash));
   return Validator(plan, trace, lifetimes, machine).run();
 }
 

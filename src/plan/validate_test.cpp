@@ -11,8 +11,8 @@
 namespace spillway {
 namespace {
 
-// Six kernels of 1 ms. Tensor 0 is a weight that kernels 1 and 5 use, tensor 1 an activation from kernel 0 to 4, tensor 2
-// is small, tensor 3 (born at 0) is carried into tensor 4, which kernel 2 reads.
+// Six kernels of 1 ms. Tensor 0 is a weight that kernels 1 and 5 use, tensor 1 an activation from kernel 0 to 4, tensor
+// 2 is small, tensor 3 (born at 0) is carried into tensor 4, which kernel 2 reads.
 Trace small_trace() {
   Trace trace{.name = "small", .source = "test", .tensors = {}, .kernels = {}};
   trace.tensors = {{.name = "weight", .bytes = 8_MiB, .persistent = true, .carried_from = {}},
@@ -21,7 +21,8 @@ Trace small_trace() {
                    {.name = "new state", .bytes = 2_MiB, .carried_from = {}},
                    {.name = "old state", .bytes = 2_MiB, .carried_from = TensorId{3}}};
   for (std::uint32_t at = 0; at < 6; ++at)
-    trace.kernels.push_back({.name = "k", .duration = Nanos{1'000'000}, .gap = {}, .reads = {}, .writes = {}, .frees = {}, .flops = {}});
+    trace.kernels.push_back(
+        {.name = "k", .duration = Nanos{1'000'000}, .gap = {}, .reads = {}, .writes = {}, .frees = {}, .flops = {}});
   const auto use = [&](std::uint32_t tensor, std::uint32_t kernel, bool writes) {
     auto& list = writes ? trace.kernels[kernel].writes : trace.kernels[kernel].reads;
     list.push_back({{tensor}, {}, trace.tensors[tensor].bytes});
@@ -160,7 +161,8 @@ TEST_F(ValidatePlan, KnowsThatACarriedTensorHasAnotherNameInTheNextIteration) {
 }
 
 TEST_F(ValidatePlan, CountsACarriedTensorBesideItsSuccessor) {
-  plan.evictions = {{{3}, {0}, Tier::host}};  // While kernel 1 runs, the host holds this one and that of the iteration before.
+  plan.evictions = {
+      {{3}, {0}, Tier::host}};  // While kernel 1 runs, the host holds this one and that of the iteration before.
   machine.host.memory = 4_MiB;
   expect_valid();
   machine.host.memory = 3_MiB;
@@ -180,7 +182,8 @@ RC_GTEST_PROP(ValidatePlanProperty, SurvivesAnyPlanAndAcceptsNoMoveOfADeadTensor
   plan.evictions.push_back({tensor, after, Tier::ssd});
   if (*rc::gen::arbitrary<bool>()) plan.prefetches.push_back({tensor, {*rc::gen::inRange(0u, kernels + 1)}});
   if (!validate_plan(plan, trace, "", lifetimes, machine)) return;
-  // Independently of periods: the tensor is alive after that kernel and neither it nor the next one in time uses it then.
+  // Independently of periods: the tensor is alive after that kernel and neither it nor the next one in time uses it
+  // then.
   const Lifetime& life = lifetimes.tensors[tensor.value];
   const bool self_carried = trace[tensor].carried_from == tensor;
   const bool alive = trace[tensor].persistent || (self_carried && (after < life.death || after >= life.birth)) ||

@@ -23,16 +23,29 @@ kParts = {
 kIgnored = {"aten::item", "aten::_local_scalar_dense", "aten::empty", "aten::set_", "aten::randperm", "aten::random_"}
 
 
+def is_kernel(entry):
+    return "name" in entry and entry["name"] not in kIgnored and not entry["name"].startswith("profiler::")
+
+
 def plain_iteration(entries):
-    """The logged operators of a step that follows another one without an evaluation in between, and how the
-    one before ended. Every segment of the script is either that or longer."""
+    """The logged operators of the shortest segment from the end of a step to that of another (an evaluation
+    makes it longer), and what dies after the last of them."""
     ends = [i for i, entry in enumerate(entries) if "step" in entry]
-    segments = list(zip(ends[1:], ends[2:]))  # not the first: it makes the optimizer's state
+    segments = list(zip(ends[1:], ends[2:-1]))  # not the first: it makes the optimizer's state; the last ends with the script
     length = min(end - begin for begin, end in segments)
     begin, end = next(segment for segment in segments if segment[1] - segment[0] == length)
-    wanted = [e for e in entries[begin + 1 : end] if e["name"] not in kIgnored and not e["name"].startswith("profiler::")]
-    # What dies between the last operator and the next one's start is noted with the marker of the step.
-    return wanted, entries[end].get("dies", [])
+    wanted = []
+    for entry in entries[begin + 1 : end]:
+        if is_kernel(entry):
+            wanted.append(entry)
+        elif wanted:
+            wanted[-1].setdefault("dies", []).extend(entry.get("dies", []))
+    after = end
+    died_at_end = []
+    while not is_kernel(entries[after]):
+        died_at_end += entries[after].get("dies", [])
+        after += 1
+    return wanted, died_at_end
 
 
 class Comparison:
@@ -89,7 +102,7 @@ class Comparison:
         ):
             self.candidates.setdefault(tensors[tensor]["bytes"], []).append((k, tensor, number))
             self.born[number] = k
-        self.frees.append((k, frees, died))
+        self.frees.append((k, frees, died - (made.keys() - lasting.keys())))
 
     def access(self, access, writes):
         if isinstance(access, int):
@@ -132,6 +145,11 @@ class Comparison:
             sys.exit(f"the log goes on with {[entry['name'] for entry in self.entries[:5]]}")
         self.compare_histories()
 
+    def is_old_life(self, tensor, k):
+        """Whether what dies here is what the iteration before has left."""
+        carried = self.trace["tensors"][tensor].get("carried_from")
+        return carried is not None and (carried != tensor or k < self.first_write.get(tensor, -1))
+
     def compare_histories(self):
         """Each tensor's uses, births and deaths are those of one storage, and the other way round."""
         last = len(self.trace["kernels"]) - 1
@@ -148,10 +166,13 @@ class Comparison:
         for k, frees, died in self.frees:
             if k == last:
                 died = died | set(self.died_at_end)
-            for tensor in frees & tensors.keys():
-                tensors[tensor].append(("death", k))
-            for number in died & storages.keys():
-                storages[number].append(("death", k))
+            for tensor in frees:
+                if self.is_old_life(tensor, k):
+                    tensors.setdefault(("old", tensor), []).append(("death", k))
+                elif tensor in tensors:
+                    tensors[tensor].append(("death", k))
+            for number in died:
+                storages.setdefault(number, []).append(("death", k))
         recorded, logged = sorted(map(sorted, tensors.values())), sorted(map(sorted, storages.values()))
         for history in recorded:
             if history in logged:
