@@ -1,5 +1,5 @@
-// with_session RECORD ITERATION -- COMMAND: runs the command with the hook, as `spillway trace` does but with nothing else
-// around it, and prints what the hook left in the session. For the tests of recording.
+// with_session RECORD ITERATION -- COMMAND: runs the command with the hook, as `spillway trace` does but with nothing
+// else around it, and prints what the hook left in the session. For the tests of recording.
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

@@ -3,10 +3,10 @@
 //
 // Note [Catching PyTorch]
 // It exports two functions of PyTorch's libc10.so. libtorch_cpu.so calls the first at the first tensor's allocation:
-// all of PyTorch is loaded and initialised by then, and libspillway_torch.so can be loaded, which links it. That replaces
-// the allocator itself and every later call goes there; the second function stays ours, since PyTorch's own would return
-// its built-in allocator whatever has been set. Interposing dlopen instead would break RUNPATH, which dlopen takes from
-// its caller.
+// all of PyTorch is loaded and initialised by then, and libspillway_torch.so can be loaded, which links it. That
+// replaces the allocator itself and every later call goes there; the second function stays ours, since PyTorch's own
+// would return its built-in allocator whatever has been set. Interposing dlopen instead would break RUNPATH, which
+// dlopen takes from its caller.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>
@@ -53,11 +53,12 @@ void check_version(Session* session, void* function_of_pytorch) noexcept {
   if (::dladdr(function_of_pytorch, &where) == 0 || where.dli_fname == nullptr) return;
   const PyTorchVersion version(where.dli_fname);
   if (version.release() == SPILLWAY_TORCH_RELEASE) return;
-  refuse(session, (Sentence() << "this spillway was built for PyTorch " SPILLWAY_TORCH_RELEASE ", but the script loads PyTorch "
-                              << (version.full().empty() ? "of an unknown version" : version.full()) << " (" << where.dli_fname
-                              << "): run the script with the Python that spillway was built for, or build spillway for this "
-                                 "one: cmake -B build -DSPILLWAY_PYTHON=/path/to/its/python3 && cmake --build build")
-                      .text());
+  refuse(session,
+         (Sentence() << "this spillway was built for PyTorch " SPILLWAY_TORCH_RELEASE ", but the script loads PyTorch "
+                     << (version.full().empty() ? "of an unknown version" : version.full()) << " (" << where.dli_fname
+                     << "): run the script with the Python that spillway was built for, or build spillway for this "
+                        "one: cmake -B build -DSPILLWAY_PYTHON=/path/to/its/python3 && cmake --build build")
+             .text());
 }
 
 void decide(void* function_of_pytorch) noexcept {
@@ -65,21 +66,25 @@ void decide(void* function_of_pytorch) noexcept {
   if (name == nullptr || *name == '\0') return;
   Session* session = open_session();
   if (session == nullptr)
-    refuse(nullptr, (Sentence() << "cannot open the session " << name << " that " << kSessionVariable
-                                << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
-                        .text());
+    refuse(nullptr,
+           (Sentence()
+            << "cannot open the session " << name << " that " << kSessionVariable
+            << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
+               .text());
   if (!claim_ownership(*session)) return register_unmanaged(*session);
   check_version(session, function_of_pytorch);
   void* library = ::dlopen(session->config.torch_library.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* reason = ::dlerror();
-    refuse(session, (Sentence() << "cannot load the part of spillway that meets PyTorch: " << (reason != nullptr ? reason : "unknown")
+    refuse(session, (Sentence() << "cannot load the part of spillway that meets PyTorch: "
+                                << (reason != nullptr ? reason : "unknown")
                                 << ": build spillway again for this Python (-DSPILLWAY_PYTHON=...)")
                         .text());
   }
   const auto start = reinterpret_cast<StartTorchPart>(::dlsym(library, "spillway_torch_start"));
   if (start == nullptr)
-    refuse(session, (Sentence() << session->config.torch_library.data() << " is not spillway's: install spillway again").text());
+    refuse(session,
+           (Sentence() << session->config.torch_library.data() << " is not spillway's: install spillway again").text());
   void* allocator = start(session);
   if (allocator == nullptr) ::_exit(1);  // It has left the reason in the session.
   our_allocator.store(allocator);

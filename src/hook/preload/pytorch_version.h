@@ -20,8 +20,10 @@ class PyTorchVersion {
     const auto end = library.rfind('/');
     if (end == std::string_view::npos) return;
     const std::string_view folder(library.data(), end);
-    if (read(folder, "/../version.py")) cut_after("__version__ = '", "'");    // a Python package
-    else if (read(folder, "/../build-version")) cut_after("", "\n");          // the C++ distribution
+    if (read(folder, "/../version.py"))
+      cut_after("__version__ = '", "'");  // a Python package
+    else if (read(folder, "/../build-version"))
+      cut_after("", "\n");  // the C++ distribution
   }
   // "2.13.0+cu130", or empty if nothing says it.
   std::string_view full() const noexcept { return version_; }
@@ -41,8 +43,10 @@ class PyTorchVersion {
   }
   void cut_after(std::string_view start, std::string_view end) noexcept {
     const auto place = version_.find(start);
-    if (place == std::string_view::npos) version_ = {};
-    else version_.remove_prefix(place + start.size());
+    if (place == std::string_view::npos)
+      version_ = {};
+    else
+      version_.remove_prefix(place + start.size());
     version_ = before(end, version_);
   }
   // string_view::substr would need the C++ library, for its exception.

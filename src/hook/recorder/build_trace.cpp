@@ -15,13 +15,13 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 struct Life {
   StorageId id;
   Bytes bytes;
-  bool born_inside = false;    // in this iteration, in a kernel or outside
-  std::size_t birth = kNone;   // the kernel that made it
+  bool born_inside = false;   // in this iteration, in a kernel or outside
+  std::size_t birth = kNone;  // the kernel that made it
   std::size_t first_use = kNone, last_use = kNone;
   std::size_t death = kNone;
-  bool reads_first = false;    // the first use reads bytes that no kernel here wrote
+  bool reads_first = false;                     // the first use reads bytes that no kernel here wrote
   std::array<bool, 4> read_in{}, written_in{};  // by phase
-  std::size_t heir = kNone;    // the life that takes its place in the next iteration
+  std::size_t heir = kNone;                     // the life that takes its place in the next iteration
   bool is_heir = false;
   bool persistent = false;
   TensorId tensor;
@@ -88,8 +88,8 @@ class Builder {
       }
   }
 
-  // What dies between two iterations dies after the last kernel. Seen after the iteration before: after this one the script
-  // may have ended, or done something else.
+  // What dies between two iterations dies after the last kernel. Seen after the iteration before: after this one the
+  // script may have ended, or done something else.
   void apply_deaths_at_the_end() {
     if (!iteration_.steady || count_ == 0) return;
     const Segment& last = iteration_.before.back();
@@ -126,8 +126,8 @@ class Builder {
       const bool same_before = !iteration_.steady || (role != iteration_.roles.end() && role->second == life.id);
       life.persistent = !life.born_inside && life.death == kNone && life.heir == kNone && same_before;
       if (life.persistent || life.is_heir) continue;
-      // Another batch of a data set that lies in memory: as far as this iteration goes it comes and goes. And whatever has
-      // no end yet, although it is made anew each time, has one at the end.
+      // Another batch of a data set that lies in memory: as far as this iteration goes it comes and goes. And whatever
+      // has no end yet, although it is made anew each time, has one at the end.
       if (life.death == kNone) life.death = life.born_inside || life.heir != kNone ? count_ - 1 : life.last_use;
     }
   }

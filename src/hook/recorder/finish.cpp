@@ -44,10 +44,12 @@ Result<Trace> Recorder::finish_wanted() {
   if (previous_) all.push_back(&previous_->segment());
   const auto segment = std::ranges::find(all, wanted_, &Segment::number);
   if (segment == all.end() || (*segment)->kernels.empty())
-    return fail(Errc::unavailable,
-                fmt::format("iteration {} was asked for, which runs from optimizer step {} to the next, but the script made {}; "
-                            "ask for an earlier one or let the script run longer",
-                            wanted_, wanted_, plural(builder_.number(), "optimizer step")));
+    return fail(
+        Errc::unavailable,
+        fmt::format(
+            "iteration {} was asked for, which runs from optimizer step {} to the next, but the script made {}; "
+            "ask for an earlier one or let the script run longer",
+            wanted_, wanted_, plural(builder_.number(), "optimizer step")));
   Iteration iteration;
   iteration.steady = false;
   iteration.segments.push_back(**segment);

@@ -14,11 +14,13 @@ struct Iteration {
   std::vector<Segment> before, segments;
   std::size_t skipped = 0;  // kernels at the start of `before` that are no part of it
   Roles roles;              // of `before` in `segments`
-  // False if the two were not compared (--iteration N): then what the iteration itself frees after its last kernel counts.
+  // False if the two were not compared (--iteration N): then what the iteration itself frees after its last kernel
+  // counts.
   bool steady = true;
 };
 
-// Durations and gaps of one kernel in the iterations seen. Keeps a bounded number: over a long run every second, fourth, ...
+// Durations and gaps of one kernel in the iterations seen. Keeps a bounded number: over a long run every second,
+// fourth, ...
 class KernelTimes {
  public:
   void add(Nanos duration, Nanos gap);

@@ -16,8 +16,9 @@ using Group = std::span<const Segment* const>;
 using Roles = std::unordered_map<StorageId, StorageId>;
 
 // Whether two groups do the same: the same operators on the same shapes and storages. Storages from before both must be
-// the same ones, or be reborn in each iteration (both came from the iteration before), or be inputs, which nobody writes. `skipped`
-// kernels at the start of the first group, and of the second, are no part of it. The failure says where they first differ.
+// the same ones, or be reborn in each iteration (both came from the iteration before), or be inputs, which nobody
+// writes. `skipped` kernels at the start of the first group, and of the second, are no part of it. The failure says
+// where they first differ.
 struct Skipped {
   std::size_t first = 0, second = 0;
 };

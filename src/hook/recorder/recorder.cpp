@@ -9,8 +9,8 @@
 namespace spillway {
 
 void Recorder::birth(const Birth& birth) {
-  live_.insert_or_assign(
-      birth.storage, SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = builder_.number()});
+  live_.insert_or_assign(birth.storage,
+                         SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = builder_.number()});
 }
 
 void Recorder::born_outside(Birth newborn) { birth(newborn); }
@@ -20,8 +20,10 @@ void Recorder::death(StorageId storage) { live_.erase(storage); }
 void Recorder::died_outside(StorageId storage) {
   const auto known = live_.find(storage);
   if (known == live_.end()) return;
-  if (!builder_.empty()) builder_.died(known->second);
-  else if (previous_ && !previous_->empty()) previous_->died(known->second);
+  if (!builder_.empty())
+    builder_.died(known->second);
+  else if (previous_ && !previous_->empty())
+    previous_->died(known->second);
   live_.erase(known);
 }
 

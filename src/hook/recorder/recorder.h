@@ -14,9 +14,9 @@ namespace spillway {
 
 // Finds one training iteration in what a script does (docs/architecture.md, "iteration") and makes a trace of it.
 //
-// Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that is
-// repeated at once and in which every optimizer seen lately does its step. Memory is bounded: a few segments, and for the
-// iteration found a bounded number of durations for each kernel.
+// Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
+// is repeated at once and in which every optimizer seen lately does its step. Memory is bounded: a few segments, and
+// for the iteration found a bounded number of durations for each kernel.
 //
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {

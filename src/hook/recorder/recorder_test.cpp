@@ -45,8 +45,10 @@ class Script {
     run({.name = "mm", .reads = {"x", w}, .makes = {"new_loss", "scratch"}, .drops = {"scratch"}, .bytes = batch});
     drop_if_there("loss");
     rename("new_loss", "loss");
-    if (first) run({.name = "mm_backward", .phase = Phase::backward, .reads = {"x", w}, .makes = {"grad_" + w}});
-    else run({.name = "mm_backward", .phase = Phase::backward, .reads = {"x", w}, .writes = {"grad_" + w}});
+    if (first)
+      run({.name = "mm_backward", .phase = Phase::backward, .reads = {"x", w}, .makes = {"grad_" + w}});
+    else
+      run({.name = "mm_backward", .phase = Phase::backward, .reads = {"x", w}, .writes = {"grad_" + w}});
     drop("x");
   }
   void step(const std::string& w, bool lazy = false) {
@@ -181,8 +183,7 @@ TEST(Recorder, GradientAccumulationIsOneIteration) {
     script.forward_backward("w", false);
     script.step("w");
   }
-  EXPECT_EQ(names(script.trace()),
-            (Names{"randn", "mm", "mm_backward", "randn", "mm", "mm_backward", "sgd"}));
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "randn", "mm", "mm_backward", "sgd"}));
 }
 
 TEST(Recorder, TwoOptimizersOfTheSameShapeAreOneIteration) {
@@ -274,7 +275,8 @@ TEST(Recorder, DurationsAreMediansOfTheIterationsSeen) {
   Script script;
   script.data("w");
   for (const std::uint64_t duration : {7u, 30u, 20u, 1000u, 10u, 40u}) {
-    script.run({.name = "backward", .phase = Phase::backward, .reads = {"w"}, .makes = {"grad_w"}, .duration = duration});
+    script.run(
+        {.name = "backward", .phase = Phase::backward, .reads = {"w"}, .makes = {"grad_w"}, .duration = duration});
     script.step("w");
     script.zero_grad("w");
   }

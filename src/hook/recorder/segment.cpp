@@ -58,8 +58,10 @@ std::size_t idle_prefix(const Segment& segment) {
   for (std::size_t k = 0; k < segment.kernels.size(); ++k) {
     const SegmentKernel& kernel = segment.kernels[k];
     for (const SegmentAccess& access : kernel.accesses) {
-      if (segment.born_here(access.storage)) needed_until = std::max(needed_until, last_use[access.storage]);
-      else if (access.writes) return prefix;
+      if (segment.born_here(access.storage))
+        needed_until = std::max(needed_until, last_use[access.storage]);
+      else if (access.writes)
+        return prefix;
     }
     for (const std::uint32_t birth : kernel.births) needed_until = std::max(needed_until, last_use[birth]);
     if (kernel.phase != Phase::forward) return prefix;

@@ -63,9 +63,9 @@ class SegmentBuilder {
   std::unordered_map<StorageId, std::uint32_t> indices_;
 };
 
-// How many kernels at the start are no part of training, such as an evaluation or something printed: they write nothing that
-// was there before, and nobody later in the segment uses what they made. A last kernel that makes nothing (a view, perhaps
-// of the next batch) is not counted among them.
+// How many kernels at the start are no part of training, such as an evaluation or something printed: they write nothing
+// that was there before, and nobody later in the segment uses what they made. A last kernel that makes nothing (a view,
+// perhaps of the next batch) is not counted among them.
 std::size_t idle_prefix(const Segment& segment);
 
 // Drops that many kernels. Storages from before that died during them are returned: they died after the segment before.

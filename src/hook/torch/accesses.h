@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "hook/torch/pytorch.h"
 #include "hook/torch/operators.h"
+#include "hook/torch/pytorch.h"
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
 

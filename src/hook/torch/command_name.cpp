@@ -15,8 +15,10 @@ std::string name_of_command() {
     const std::size_t end = std::min(line.find('\0', begin), line.size());
     const std::string argument = line.substr(begin, end - begin);
     std::error_code ignored;
-    if (begin == 0) program = fs::path(argument).stem().string();
-    else if (!argument.empty() && argument.front() != '-' && fs::is_regular_file(argument, ignored)) return fs::path(argument).stem().string();
+    if (begin == 0)
+      program = fs::path(argument).stem().string();
+    else if (!argument.empty() && argument.front() != '-' && fs::is_regular_file(argument, ignored))
+      return fs::path(argument).stem().string();
     begin = end + 1;
   }
   return program;

@@ -78,7 +78,9 @@ void Hook::kernel_starts(const at::RecordFunction& call) {
     const std::scoped_lock lock(mutex_);
     const bool backward = torch::autograd::get_current_graph_task_id() != -1;
     // An optimizer may call the script's closure, which computes gradients again.
-    kernel->event.phase = backward ? Phase::backward : steps_open_ > 0 && !gradients ? Phase::optimizer : Phase::forward;
+    kernel->event.phase = backward                        ? Phase::backward
+                          : steps_open_ > 0 && !gradients ? Phase::optimizer
+                                                          : Phase::forward;
     if (!op->ignored) backward_may_have_ended(kernel->event.phase);
     if (gradients && accesses.needs_gradient) iterations_.training_starts(start);
     count_foreign(accesses.foreign);
@@ -98,8 +100,10 @@ void Hook::kernel_ends() {
   const std::scoped_lock lock(mutex_);
   last_end_ = kernel->event.end;
   if (!recorder_) return;
-  if (kernel->op->ignored) recorder_->other_operator(kernel->event);
-  else recorder_->kernel(kernel->event);
+  if (kernel->op->ignored)
+    recorder_->other_operator(kernel->event);
+  else
+    recorder_->kernel(kernel->event);
 }
 
 // Without an optimizer that says when it is done, the first kernel that is not of a backward pass ends one.
@@ -138,9 +142,10 @@ void Hook::optimizer_step_ends() {
 
 void Hook::compiled_code_seen() {
   if (compiled_seen_.exchange(true)) return;
-  add_notice(session_,
-             "torch.compile is in use: compiled kernels run outside of PyTorch's operators, so that a trace lacks them; their "
-             "memory is held within the budget all the same");
+  add_notice(
+      session_,
+      "torch.compile is in use: compiled kernels run outside of PyTorch's operators, so that a trace lacks them; their "
+      "memory is held within the budget all the same");
 }
 
 // Until the iteration ends nobody says when such memory is gone, so the peak is that of what one iteration uses.
@@ -175,8 +180,10 @@ void Hook::finish() {
   trace->source = "pytorch " SPILLWAY_TORCH_RELEASE;
   trace->name = name_of_command();
   const Result<> saved = save_trace(path, *trace);
-  if (saved) session_.state.recorded.set(path);
-  else session_.state.not_recorded.set(saved.error().message);
+  if (saved)
+    session_.state.recorded.set(path);
+  else
+    session_.state.not_recorded.set(saved.error().message);
 }
 
 }  // namespace spillway

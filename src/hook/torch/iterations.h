@@ -9,8 +9,8 @@
 
 namespace spillway {
 
-// Reports iterations as they end. The ends of backward passes count only if no optimizer step ever shows up, which the end of
-// the process decides.
+// Reports iterations as they end. The ends of backward passes count only if no optimizer step ever shows up, which the
+// end of the process decides.
 class Iterations {
  public:
   explicit Iterations(Session& session) : session_(session) {}

@@ -14,28 +14,29 @@ struct SparseArgument {
   std::string_view name, argument;
 };
 constexpr std::array kSparse{
-    SparseArgument{"aten::embedding", "weight"},        SparseArgument{"aten::embedding_bag", "weight"},
-    SparseArgument{"aten::_embedding_bag", "weight"},   SparseArgument{"aten::embedding_renorm_", "self"},
-    SparseArgument{"aten::index_select", "self"},       SparseArgument{"aten::index", "self"},
-    SparseArgument{"aten::gather", "self"},             SparseArgument{"aten::take", "self"},
-    SparseArgument{"aten::take_along_dim", "self"},     SparseArgument{"aten::index_put_", "self"},
-    SparseArgument{"aten::_index_put_impl_", "self"},   SparseArgument{"aten::index_add_", "self"},
-    SparseArgument{"aten::index_copy_", "self"},        SparseArgument{"aten::index_fill_", "self"},
-    SparseArgument{"aten::scatter_", "self"},           SparseArgument{"aten::scatter_add_", "self"},
-    SparseArgument{"aten::scatter_reduce_", "self"},    SparseArgument{"aten::put_", "self"},
+    SparseArgument{"aten::embedding", "weight"},      SparseArgument{"aten::embedding_bag", "weight"},
+    SparseArgument{"aten::_embedding_bag", "weight"}, SparseArgument{"aten::embedding_renorm_", "self"},
+    SparseArgument{"aten::index_select", "self"},     SparseArgument{"aten::index", "self"},
+    SparseArgument{"aten::gather", "self"},           SparseArgument{"aten::take", "self"},
+    SparseArgument{"aten::take_along_dim", "self"},   SparseArgument{"aten::index_put_", "self"},
+    SparseArgument{"aten::_index_put_impl_", "self"}, SparseArgument{"aten::index_add_", "self"},
+    SparseArgument{"aten::index_copy_", "self"},      SparseArgument{"aten::index_fill_", "self"},
+    SparseArgument{"aten::scatter_", "self"},         SparseArgument{"aten::scatter_add_", "self"},
+    SparseArgument{"aten::scatter_reduce_", "self"},  SparseArgument{"aten::put_", "self"},
 };
 
 // In place, and yet they do not read what was there.
-constexpr std::array<std::string_view, 14> kOverwrite{
-    "aten::zero_",   "aten::fill_",      "aten::copy_",        "aten::normal_",    "aten::uniform_",
-    "aten::random_", "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::cauchy_",
-    "aten::geometric_", "aten::eye_",    "aten::_fill_",       "aten::_copy_from_and_resize"};
+constexpr std::array<std::string_view, 14> kOverwrite{"aten::zero_",       "aten::fill_",
+                                                      "aten::copy_",       "aten::normal_",
+                                                      "aten::uniform_",    "aten::random_",
+                                                      "aten::bernoulli_",  "aten::exponential_",
+                                                      "aten::log_normal_", "aten::cauchy_",
+                                                      "aten::geometric_",  "aten::eye_",
+                                                      "aten::_fill_",      "aten::_copy_from_and_resize"};
 
-constexpr std::array<std::string_view, 9> kIgnored{"aten::item",          "aten::_local_scalar_dense",
-                                                   "aten::empty",         "aten::set_",
-                                                   "aten::randperm",      "aten::random_",
-                                                   "aten::resolve_conj",  "aten::resolve_neg",
-                                                   "aten::is_nonzero"};
+constexpr std::array<std::string_view, 9> kIgnored{
+    "aten::item",    "aten::_local_scalar_dense", "aten::empty",       "aten::set_",      "aten::randperm",
+    "aten::random_", "aten::resolve_conj",        "aten::resolve_neg", "aten::is_nonzero"};
 
 template <class List>
 bool is_in(const List& list, std::string_view name) {
@@ -65,7 +66,8 @@ Operator describe(const c10::FunctionSchema& schema) {
   for (const c10::Argument& argument : schema.arguments()) {
     Operator::Argument& entry = op.arguments.emplace_back();
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())
-      entry.use = argument.is_out() || is_in(kOverwrite, schema.name()) ? Operator::Use::writes : Operator::Use::updates;
+      entry.use =
+          argument.is_out() || is_in(kOverwrite, schema.name()) ? Operator::Use::writes : Operator::Use::updates;
     entry.sparse = std::ranges::any_of(kSparse, [&](const SparseArgument& sparse) {
       return sparse.name == schema.name() && sparse.argument == argument.name();
     });

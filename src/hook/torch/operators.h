@@ -12,14 +12,15 @@ namespace spillway {
 
 // What we know of one operator.
 struct Operator {
-  std::string name;  // "aten::add_.Tensor"
+  std::string name;                                          // "aten::add_.Tensor"
   enum class Use : std::uint8_t { reads, writes, updates };  // updates: reads and writes
   struct Argument {
     Use use = Use::reads;
     bool sparse = false;
   };
   std::vector<Argument> arguments;
-  // batch_norm and instance_norm write their running statistics, which their schemas do not say, if this argument is true.
+  // batch_norm and instance_norm write their running statistics, which their schemas do not say, if this argument is
+  // true.
   int writes_statistics_if = -1;
   std::vector<int> statistics;
   bool ignored = false;  // no part of an iteration: `item`, and what a DataLoader does between batches

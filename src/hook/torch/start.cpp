@@ -53,8 +53,10 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
 
 void on_end(const at::RecordFunction&, at::ObserverContext* context) {
   if (context == nullptr || hook->in_child()) return;
-  if (dynamic_cast<OptimizerStep*>(context) != nullptr) hook->optimizer_step_ends();
-  else hook->kernel_ends();
+  if (dynamic_cast<OptimizerStep*>(context) != nullptr)
+    hook->optimizer_step_ends();
+  else
+    hook->kernel_ends();
 }
 
 Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {

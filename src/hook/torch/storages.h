@@ -10,7 +10,8 @@
 
 namespace spillway {
 
-// The allocations that are alive, by address. Any thread; the lock is a leaf, and nothing under it touches managed memory.
+// The allocations that are alive, by address. Any thread; the lock is a leaf, and nothing under it touches managed
+// memory.
 class Storages {
  public:
   struct Storage {

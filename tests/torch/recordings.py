@@ -1,0 +1,106 @@
+"""recordings.py WITH_SESSION: what the hook records of the scripts beside this file."""
+
+import collections
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def run(with_session, script, iteration=0, environment=None):
+    """The trace, or None, and what the hook said in the session."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.trace")
+        command = [with_session, path, str(iteration), "--", sys.executable, os.path.join(HERE, "scripts", script)]
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=dict(os.environ, OMP_NUM_THREADS="1", **(environment or {}))
+        )
+        trace = None
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                trace = json.load(file)
+    said = collections.defaultdict(str, (line.partition(" ")[::2] for line in result.stderr.splitlines()))
+    return trace, said
+
+
+def names(trace):
+    return [kernel["name"] for kernel in trace["kernels"]]
+
+
+def kinds(trace):
+    return collections.Counter(tensor["kind"] for tensor in trace["tensors"])
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def two_optimizers_are_one_iteration(with_session):
+    trace, said = run(with_session, "two_optimizers.py")
+    check(names(trace).count("aten::randn") == 2, names(trace))
+    check(said["iterations"] == "10", said)
+    check(kinds(trace)["weight"] == 8 and kinds(trace)["optimizer_state"] == 24, kinds(trace))
+
+
+def steps_in_a_row_start_with_the_forward_pass(with_session):
+    trace, _ = run(with_session, "steps_in_a_row.py")
+    check(names(trace)[0] == "aten::randn" and kinds(trace)["gradient"] == 4, names(trace))
+
+
+def without_an_optimizer_a_backward_pass_ends_it(with_session):
+    trace, said = run(with_session, "no_optimizer.py")
+    check(trace["kernels"][-1]["phase"] == "backward" and "aten::sub_.Tensor" in names(trace), names(trace))
+    check(said["iterations"] == "5", said)
+
+
+def recomputing_is_part_of_the_backward_pass(with_session):
+    trace, _ = run(with_session, "checkpointing.py")
+    phases = [kernel["phase"] for kernel in trace["kernels"] if kernel["name"] == "aten::linear"]
+    check(phases == ["forward"] * 3 + ["backward"] * 3, phases)
+
+
+def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
+    trace, _ = run(with_session, "embedding_lstm.py")
+    embedding = next(kernel for kernel in trace["kernels"] if kernel["name"] == "aten::embedding")
+    check(embedding["reads"][0].get("sparse"), embedding)
+
+
+def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
+    trace, said = run(with_session, "data_loader.py")
+    check("aten::linear" in names(trace) and int(said["unmanaged_peak_bytes"]) > 0, said)
+    check(said["iterations"] == "10" and int(said["unmanaged_processes"]) == 4, said)
+
+
+def changing_shapes_are_an_error_that_says_what_was_seen(with_session):
+    trace, said = run(with_session, "changing_shapes.py")
+    check(trace is None and "6 optimizer steps" in said["not_recorded"] and "aten::randn" in said["not_recorded"], said)
+    trace, _ = run(with_session, "changing_shapes.py", iteration=2)
+    check(trace["tensors"][trace["kernels"][0]["writes"][0]]["bytes"] == (4 + 2) * 16 * 4, trace["tensors"][0])
+
+
+def out_of_memory_is_pytorchs_own_error(with_session):
+    _, said = run(with_session, "out_of_memory.py")
+    check("no optimizer step" in said["not_recorded"], said)
+
+
+def main():
+    for test in (
+        two_optimizers_are_one_iteration,
+        steps_in_a_row_start_with_the_forward_pass,
+        without_an_optimizer_a_backward_pass_ends_it,
+        recomputing_is_part_of_the_backward_pass,
+        embeddings_are_sparse_and_lstm_workspaces_are_written,
+        workers_stay_unmanaged_and_the_last_batch_is_left_out,
+        changing_shapes_are_an_error_that_says_what_was_seen,
+        out_of_memory_is_pytorchs_own_error,
+    ):
+        test(sys.argv[1])
+        print("ok", test.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main()
