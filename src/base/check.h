@@ -9,8 +9,8 @@ namespace spillway {
 
 // For our own bugs only, always on: going on with a broken page table is worse than stopping. What depends on the
 // world (files, system calls, foreign input) returns a Result instead.
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) [[unlikely]]                                            \
-      ::spillway::check_failed(#condition, __FILE__, __LINE__);               \
+#define CHECK(condition)                                        \
+  do {                                                          \
+    if (!(condition)) [[unlikely]]                              \
+      ::spillway::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)

@@ -17,9 +17,11 @@ std::string errno_text(int error_number) { return std::generic_category().messag
 
 Result<std::string> read_file(const std::string& path, Bytes limit) {
   const int raw = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (raw < 0) return fail(Errc::io, fmt::format("cannot open {}: {}; check the name and its permissions", path, errno_text(errno)));
+  if (raw < 0)
+    return fail(Errc::io,
+                fmt::format("cannot open {}: {}; check the name and its permissions", path, errno_text(errno)));
   const UniqueFd fd(raw);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0)
     return fail(Errc::io, fmt::format("cannot examine {}: {}", path, errno_text(errno)));
   if (!S_ISREG(status.st_mode))
@@ -56,13 +58,14 @@ int write_all(int fd, std::string_view content) {
 }
 
 std::unexpected<Error> cannot_write(const std::string& path, int error) {
-  return fail(Errc::io, fmt::format("cannot write {}: {}; name a file in a folder that you can write to", path, errno_text(error)));
+  return fail(Errc::io, fmt::format("cannot write {}: {}; name a file in a folder that you can write to", path,
+                                    errno_text(error)));
 }
 
 }  // namespace
 
 Result<> write_file(const std::string& path, std::string_view content) {
-  struct stat status {};
+  struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return fail(Errc::io, fmt::format("cannot write {}: it is a folder; name a file in it", path));

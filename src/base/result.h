@@ -40,7 +40,7 @@ inline std::unexpected<Error> fail(Errc code, std::string message) {
   if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = *std::move(tmp)
 #define TRY(decl, expr) SPILLWAY_TRY_AS(decl, expr, SPILLWAY_JOIN(try_result_, __LINE__))
-#define TRY_VOID(expr)                                                                        \
-  do {                                                                                        \
+#define TRY_VOID(expr)                                                                                \
+  do {                                                                                                \
     if (auto try_result = (expr); !try_result) return std::unexpected(std::move(try_result).error()); \
   } while (false)

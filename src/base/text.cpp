@@ -16,13 +16,13 @@ struct Unit {
 };
 
 constexpr std::array kByteUnits{
-    Unit{"", 1},         Unit{"B", 1},         Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-    Unit{"TiB", 0x1p40}, Unit{"PiB", 0x1p50},  Unit{"KB", 1e3},     Unit{"kB", 1e3},     Unit{"MB", 1e6},
-    Unit{"GB", 1e9},     Unit{"TB", 1e12},     Unit{"PB", 1e15},
+    Unit{"", 1},         Unit{"B", 1},        Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+    Unit{"TiB", 0x1p40}, Unit{"PiB", 0x1p50}, Unit{"KB", 1e3},     Unit{"kB", 1e3},     Unit{"MB", 1e6},
+    Unit{"GB", 1e9},     Unit{"TB", 1e12},    Unit{"PB", 1e15},
 };
 constexpr std::array kRateUnits{
-    Unit{"", 1},        Unit{"B/s", 1},    Unit{"kB/s", 1e3},      Unit{"KB/s", 1e3},      Unit{"MB/s", 1e6},
-    Unit{"GB/s", 1e9},  Unit{"TB/s", 1e12}, Unit{"KiB/s", 0x1p10}, Unit{"MiB/s", 0x1p20}, Unit{"GiB/s", 0x1p30},
+    Unit{"", 1},       Unit{"B/s", 1},     Unit{"kB/s", 1e3},     Unit{"KB/s", 1e3},     Unit{"MB/s", 1e6},
+    Unit{"GB/s", 1e9}, Unit{"TB/s", 1e12}, Unit{"KiB/s", 0x1p10}, Unit{"MiB/s", 0x1p20}, Unit{"GiB/s", 0x1p30},
 };
 constexpr std::array kTimeUnits{Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
 
@@ -44,8 +44,7 @@ Result<std::uint64_t> parse_with_unit(std::string_view text, std::span<const Uni
       std::from_chars(trimmed_text.data(), trimmed_text.data() + trimmed_text.size(), number, std::chars_format::fixed);
   if (error != std::errc{}) return wrong("it does not begin with a number");
   if (!std::isfinite(number) || number < 0) return wrong("it must be a finite number of at least 0");
-  const std::string_view unit_name =
-      trimmed(trimmed_text.substr(static_cast<std::size_t>(end - trimmed_text.data())));
+  const std::string_view unit_name = trimmed(trimmed_text.substr(static_cast<std::size_t>(end - trimmed_text.data())));
   for (const Unit& unit : units) {
     if (unit.name != unit_name) continue;
     const double value = number * unit.factor;

@@ -25,8 +25,14 @@ struct CompareOptions {
 };
 
 std::string table_of(const std::vector<Evaluation>& evaluations, const Case& input) {
-  Table table({{"policy", Align::left}, {"iteration", Align::right}, {"of ideal", Align::right}, {"stall", Align::right},
-               {"stalled kernels", Align::right}, {"faults", Align::right}, {"out", Align::right}, {"in", Align::right},
+  Table table({{"policy", Align::left},
+               {"iteration", Align::right},
+               {"of ideal", Align::right},
+               {"stall", Align::right},
+               {"stalled kernels", Align::right},
+               {"faults", Align::right},
+               {"out", Align::right},
+               {"in", Align::right},
                {"device peak", Align::right}});
   std::string notes;
   for (const Evaluation& evaluation : evaluations) {
@@ -46,8 +52,9 @@ std::string table_of(const std::vector<Evaluation>& evaluations, const Case& inp
       notes += fmt::format("{} never repeats itself: means of the last 10 of 20 iterations.\n", evaluation.plan.policy);
   }
   return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}{}{}", printable(input.loaded.trace.name),
-                     printable(input.machine.name), to_text(input.machine.device.memory), to_text(input.machine.host.memory),
-                     to_text(input.machine.ssd_capacity()), table.text(), notes.empty() ? "" : "\n", notes);
+                     printable(input.machine.name), to_text(input.machine.device.memory),
+                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(),
+                     notes.empty() ? "" : "\n", notes);
 }
 
 Result<int> run(const CompareOptions& options) {
@@ -93,7 +100,8 @@ void add_compare_command(CLI::App& app, int& status) {
       "suffices under no policy.");
   auto options = std::make_shared<CompareOptions>();
   command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
-  command->add_option("--policies", options->policies, "some of them, with commas between; default: all")->delimiter(',');
+  command->add_option("--policies", options->policies, "some of them, with commas between; default: all")
+      ->delimiter(',');
   options->machine.add_to(*command);
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });

@@ -21,8 +21,8 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input) {
   TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine));
   const auto begin = Clock::now();
-  TRY(evaluation.result,
-      simulate(input.loaded.trace, input.lifetimes, input.machine, policy.traits, policy.plan ? &evaluation.plan : nullptr));
+  TRY(evaluation.result, simulate(input.loaded.trace, input.lifetimes, input.machine, policy.traits,
+                                  policy.plan ? &evaluation.plan : nullptr));
   evaluation.simulating_seconds = seconds_since(begin);
   if (evaluation.result.feasible) evaluation.plan.predicted_seconds = seconds(evaluation.result.iteration);
   return {};
@@ -71,7 +71,8 @@ std::string missing_text(const PerTier<Bytes>& shortfall) {
 
 Json new_report(const Case& input) {
   Json report = new_report(input.loaded.trace.name, input.loaded.hash);
-  report["machine"] = {{"name", input.machine.name}, {"hash", input.machine.hash}, {"overrides", input.machine.overrides}};
+  report["machine"] = {
+      {"name", input.machine.name}, {"hash", input.machine.hash}, {"overrides", input.machine.overrides}};
   return report;
 }
 
@@ -95,8 +96,12 @@ void append_result(Json& object, const Evaluation& evaluation) {
   object["stall_seconds"] = when_feasible(seconds(result.stall()));
   object["stalled_kernels"] = result.stalled_kernels;
   object["faults"] = result.faults;
-  for (const auto& [from, to] : {std::pair{Tier::device, Tier::host}, {Tier::host, Tier::device}, {Tier::device, Tier::ssd},
-                                 {Tier::ssd, Tier::device}, {Tier::host, Tier::ssd}, {Tier::ssd, Tier::host}})
+  for (const auto& [from, to] : {std::pair{Tier::device, Tier::host},
+                                 {Tier::host, Tier::device},
+                                 {Tier::device, Tier::ssd},
+                                 {Tier::ssd, Tier::device},
+                                 {Tier::host, Tier::ssd},
+                                 {Tier::ssd, Tier::host}})
     object["moved_bytes"][fmt::format("{}_to_{}", to_text(from), to_text(to))] = result.moved(from, to).value;
   for (const Tier tier : kTiers) object["peak_bytes"][std::string(to_text(tier))] = result.peak[tier].value;
   object["warmup_iterations"] = result.warmup_iterations;

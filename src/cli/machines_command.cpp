@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/machine_option.h"
 #include "plan/machine_file.h"
 #include "report/json.h"
 #include "report/table.h"
@@ -14,7 +15,7 @@ namespace spillway {
 namespace {
 
 struct MachinesOptions {
-  std::string name;
+  std::string name, ssd_folder = "/var/tmp";
   bool json = false;
 };
 
@@ -29,7 +30,7 @@ nlohmann::ordered_json json_of(const MachineModel& machine) {
 
 // One machine, with every key that --set takes.
 Result<int> show_one(const MachinesOptions& options) {
-  TRY(const MachineModel machine, load_machine(options.name));
+  TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder));
   if (options.json) {
     nlohmann::ordered_json report = new_report();
     report["machine"] = json_of(machine);
@@ -77,9 +78,12 @@ void add_machines_command(CLI::App& app, int& status) {
   command->footer(
       "Examples:\n  spillway machines\n  spillway machines a100          every key and value, as --set takes them\n"
       "  spillway machines mine.toml     checks a file of yours\n"
+      "  spillway machines this          what a probe of a few seconds measures here\n"
       "A file starts as a copy of one of machines/*.toml; docs/formats/machine.md explains each key.");
   auto options = std::make_shared<MachinesOptions>();
-  command->add_option("NAME", options->name, "a preset or a FILE.toml");
+  command->add_option("NAME", options->name,
+                      "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder");
+  command->add_option("--ssd", options->ssd_folder, "where `this` measures its SSD")->capture_default_str();
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(show_machines(*options)); });
 }

@@ -18,8 +18,10 @@ std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool wit
   std::ranges::sort(ranges, {}, &BlockRange::first);
   std::vector<BlockRange> merged;
   for (const BlockRange& range : ranges) {
-    if (merged.empty() || merged.back().end() < range.first) merged.push_back(range);
-    else merged.back().count = std::max(merged.back().end(), range.end()).value - merged.back().first.value;
+    if (merged.empty() || merged.back().end() < range.first)
+      merged.push_back(range);
+    else
+      merged.back().count = std::max(merged.back().end(), range.end()).value - merged.back().first.value;
   }
   return merged;
 }
@@ -91,7 +93,8 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
 std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out) {
   std::uint64_t missing = 0;
-  // A planned prefetch that still waits in its queue is waited for, too, and from now on as urgently as a kernel's need.
+  // A planned prefetch that still waits in its queue is waited for, too, and from now on as urgently as a kernel's
+  // need.
   const std::vector<BlockRange> issued = migration_.issued_prefetches(blocks);
   const auto is_issued = [&](BlockId block) {
     return std::ranges::any_of(issued, [&](const BlockRange& range) { return range.contains(block); });
@@ -103,8 +106,8 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Com
   };
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
     const BlockState state = table().state(block);
-    const bool needed = !options_.kernels_fault || state == BlockState::leaving ||
-                        (state == BlockState::stored && is_issued(block));
+    const bool needed =
+        !options_.kernels_fault || state == BlockState::leaving || (state == BlockState::stored && is_issued(block));
     missing += state == BlockState::arriving;
     if (state == BlockState::resident || state == BlockState::arriving || !needed) {
       ask();

@@ -26,8 +26,8 @@ struct ExecutorOptions {
 // call or randomness; time arrives inside events. Used by one thread.
 class Executor {
  public:
-  // The table says which blocks there are, what the tiers hold, and what is where at the start. The plan, if any, must be
-  // valid and outlive the executor; its kernels are those that KernelReady names.
+  // The table says which blocks there are, what the tiers hold, and what is where at the start. The plan, if any, must
+  // be valid and outlive the executor; its kernels are those that KernelReady names.
   Executor(PageTable table, ExecutorOptions options, const Plan* plan = nullptr, std::uint32_t kernel_count = 0);
 
   // Takes what the machine tells and appends what it shall do. After failure() is set nothing more is asked for.
@@ -36,7 +36,9 @@ class Executor {
   const PageTable& table() const { return migration_.table(); }
   const PerLink<Bytes>& moved() const { return migration_.moved(); }
   const std::optional<Failure>& failure() const { return migration_.failure(); }
-  std::uint64_t skipped_commands() const { return skipped_commands_; }  // the plan's, whose tensor was not where it said
+  std::uint64_t skipped_commands() const {
+    return skipped_commands_;
+  }  // the plan's, whose tensor was not where it said
 
  private:
   enum class StreamState : std::uint8_t { idle, waiting, running };

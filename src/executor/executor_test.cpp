@@ -122,8 +122,13 @@ class RandomProgram {
   };
 
   RandomProgram(const Shape& shape, Choices& choices)
-      : shape_(shape), choices_(choices), machine_(shape.blocks, shape.failing), expected_(shape.blocks),
-        streams_(shape.streams), launched_(shape.streams), executor_(table(shape), options(shape)) {}
+      : shape_(shape),
+        choices_(choices),
+        machine_(shape.blocks, shape.failing),
+        expected_(shape.blocks),
+        streams_(shape.streams),
+        launched_(shape.streams),
+        executor_(table(shape), options(shape)) {}
 
   // Runs until the choices are used up, then lets everything come to its end.
   void run() {
@@ -153,9 +158,7 @@ class RandomProgram {
             .migration = {.keep_dead_blocks = shape.keep_dead, .piece_blocks = 3, .planned_in_flight = 2}};
   }
 
-  bool quiet() const {
-    return !machine_.busy() && std::ranges::none_of(streams_, &Stream::running);
-  }
+  bool quiet() const { return !machine_.busy() && std::ranges::none_of(streams_, &Stream::running); }
 
   void tell(const Event& event) {
     std::vector<Command> commands;

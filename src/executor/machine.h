@@ -79,7 +79,8 @@ struct Discard {
 struct Launch {
   StreamId stream;
 };
-// Undo a move from the device that is in flight: the blocks become mapped again. MoveFailed answers, or MoveDone if it was too late.
+// Undo a move from the device that is in flight: the blocks become mapped again. MoveFailed answers, or MoveDone if it
+// was too late.
 struct Cancel {
   MoveId move;
 };

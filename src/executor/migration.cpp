@@ -59,8 +59,10 @@ void Migration::release(BlockRange blocks, std::vector<Command>& out) {
 void Migration::bury(BlockId block, std::vector<Command>& out) {
   switch (table_.state(block)) {
     case BlockState::empty:
-    case BlockState::arriving: return;  // Dropped on arrival.
-    case BlockState::leaving: return recall(block, out);
+    case BlockState::arriving:
+      return;  // Dropped on arrival.
+    case BlockState::leaving:
+      return recall(block, out);
     case BlockState::resident:
       if (options_.keep_dead_blocks) return;
       discard(block, Tier::device, out);
@@ -288,9 +290,9 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Wish& wi
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
   // Victims are chosen one at a time; neighbours that came one after the other leave together.
   if (!out.empty() && blocks.count == 1 && to != Tier::device)
-    if (auto* last = std::get_if<Move>(&out.back());
-        last && last->blocks.end() == blocks.first && last->to == to && last->from == from &&
-        last->urgency == wish.urgency && last->blocks.count < options_.piece_blocks) {
+    if (auto* last = std::get_if<Move>(&out.back()); last && last->blocks.end() == blocks.first && last->to == to &&
+                                                     last->from == from && last->urgency == wish.urgency &&
+                                                     last->blocks.count < options_.piece_blocks) {
       ++last->blocks.count;
       CHECK(flights_.back().move.id == last->id);
       flights_.back().move = *last;
@@ -341,8 +343,10 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<Arrival>& arrived,
   if (!up) {
     arrived.push_back({move.blocks, move.urgency, flight.stream});
   } else if (move.urgency != Urgency::plan) {
-    if (failures >= kPatience) failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
-    else want(move.blocks, move.urgency, flight.stream, out);
+    if (failures >= kPatience)
+      failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
+    else
+      want(move.blocks, move.urgency, flight.stream, out);
   }
 }
 

@@ -15,9 +15,9 @@
 namespace spillway {
 
 struct MigrationOptions {
-  bool victims_to_host = true;        // false: victims go to the SSD only
-  bool keep_dead_blocks = false;      // true: frames of dead blocks stay, to be reused or dropped when room is needed
-  std::uint32_t piece_blocks = 16;    // the most that one Move carries
+  bool victims_to_host = true;          // false: victims go to the SSD only
+  bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
+  std::uint32_t piece_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // planned moves in flight on each link
 };
 
@@ -38,9 +38,9 @@ struct Failure {
   Bytes bytes;
 };
 
-// Turns wishes (a fault, a kernel's need, a planned move) into Moves, one queue for each link and urgency: faults first,
-// then what a kernel waits for, then what the plan wants (G10 section 4.5: queues and arbiter). A wish is looked at again
-// each time a piece of it can start, so it may be stale: what has already happened to a block is skipped.
+// Turns wishes (a fault, a kernel's need, a planned move) into Moves, one queue for each link and urgency: faults
+// first, then what a kernel waits for, then what the plan wants (G10 section 4.5: queues and arbiter). A wish is looked
+// at again each time a piece of it can start, so it may be stale: what has already happened to a block is skipped.
 //
 // Room on the device is made for faults and needs only; a planned prefetch waits in its queue until there is room.
 class Migration {
@@ -112,9 +112,9 @@ class Migration {
   PageTable table_;
   MigrationOptions options_;
   Protection protection_;
-  std::deque<Wish> urgent_;                 // faults and needs, faults first
-  PerTier<std::deque<Wish>> evictions_;     // by destination
-  PerTier<std::deque<Wish>> prefetches_;    // by source
+  std::deque<Wish> urgent_;               // faults and needs, faults first
+  PerTier<std::deque<Wish>> evictions_;   // by destination
+  PerTier<std::deque<Wish>> prefetches_;  // by source
   PerLink<std::uint32_t> planned_in_flight_;
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;

@@ -15,7 +15,8 @@ namespace spillway {
 // Two kinds of protection, both as pins in the page table:
 //  - A grant protects the working set of a running kernel. It is given whole or not at all, and all grants together fit
 //    the device, so that a granted kernel can always be served.
-//  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a small
+//  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a
+//  small
 //    budget must be slow, never a livelock.
 // Neither can block anybody for ever: relax() takes protection away, least valuable first.
 class Protection {

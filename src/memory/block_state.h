@@ -6,7 +6,8 @@
 
 namespace spillway {
 
-// Where a block's bytes are. `lower` below is the host or SSD tier that the block is stored on or on its way to or from.
+// Where a block's bytes are. `lower` below is the host or SSD tier that the block is stored on or on its way to or
+// from.
 enum class BlockState : std::uint8_t {
   empty,     // no bytes anywhere: never touched, or dead and dropped
   resident,  // on the device, and only there
@@ -36,8 +37,8 @@ constexpr std::optional<BlockState> next(BlockState state, BlockEvent event) {
     BlockState to;
   };
   constexpr std::array kRules{
-      Rule{empty, populate, resident},     Rule{resident, evict, leaving},  Rule{leaving, evicted, stored},
-      Rule{leaving, kept, resident},       Rule{stored, fetch, arriving},   Rule{arriving, fetched, resident},
+      Rule{empty, populate, resident},      Rule{resident, evict, leaving}, Rule{leaving, evicted, stored},
+      Rule{leaving, kept, resident},        Rule{stored, fetch, arriving},  Rule{arriving, fetched, resident},
       Rule{arriving, fetch_failed, stored}, Rule{resident, drop, empty},    Rule{stored, drop, empty},
   };
   for (const Rule& rule : kRules)

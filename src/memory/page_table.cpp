@@ -129,7 +129,8 @@ std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) c
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     const Block& block = blocks_[id.value];
     const bool below = block.state != BlockState::empty && block.state != BlockState::resident;
-    const auto value = static_cast<std::uint64_t>(block.state) * 3 + (below ? static_cast<std::uint64_t>(block.lower) : 0);
+    const auto value =
+        static_cast<std::uint64_t>(block.state) * 3 + (below ? static_cast<std::uint64_t>(block.lower) : 0);
     hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
     hash ^= hash >> 29;
   }
@@ -143,8 +144,10 @@ void PageTable::list(std::uint32_t index) {
   block.listed = true;
   block.previous = order.tail;
   block.next = kNone;
-  if (order.tail == kNone) order.head = index;
-  else blocks_[order.tail].next = index;
+  if (order.tail == kNone)
+    order.head = index;
+  else
+    blocks_[order.tail].next = index;
   order.tail = index;
   if (order.cursor == kNone) order.cursor = index;
 }
@@ -154,10 +157,14 @@ void PageTable::unlist(std::uint32_t index) {
   CHECK(block.listed);
   Order& order = order_of(block);
   if (order.cursor == index) order.cursor = block.next;
-  if (block.previous == kNone) order.head = block.next;
-  else blocks_[block.previous].next = block.next;
-  if (block.next == kNone) order.tail = block.previous;
-  else blocks_[block.next].previous = block.previous;
+  if (block.previous == kNone)
+    order.head = block.next;
+  else
+    blocks_[block.previous].next = block.next;
+  if (block.next == kNone)
+    order.tail = block.previous;
+  else
+    blocks_[block.next].previous = block.previous;
   block.listed = false;
 }
 

@@ -11,9 +11,9 @@
 
 namespace spillway {
 
-// Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value with
-// one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which is amortised O(1) as
-// long as pins change rarely.
+// Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value
+// with one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which is amortised
+// O(1) as long as pins change rarely.
 //
 // Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
 // below (evicted) or dropped; a lower tier from the start of the eviction until the bytes are mapped above (fetched) or

@@ -76,7 +76,8 @@ struct Model {
     int tensors = 0, pins = 0;
   };
   std::vector<Block> blocks;
-  std::vector<std::uint32_t> order;  // resident blocks by arrival; dead and live ones mixed, each re-entering at its change
+  std::vector<std::uint32_t>
+      order;  // resident blocks by arrival; dead and live ones mixed, each re-entering at its change
 
   void enter(std::uint32_t block) { order.push_back(block); }
   void leave(std::uint32_t block) { std::erase(order, block); }
@@ -110,7 +111,9 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       if (block.tensors == 0) return;
       if (--block.tensors == 0) re_enter();
       return table.release(id);
-    case 2: ++block.pins; return table.pin(id);
+    case 2:
+      ++block.pins;
+      return table.pin(id);
     case 3:
       if (block.pins == 0) return;
       --block.pins;
@@ -124,17 +127,20 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       block.lower = tier;
       model.leave(index);
       return table.evict(id, tier);
-    case 6: return moved(BlockEvent::evicted) ? table.evicted(id) : void();
+    case 6:
+      return moved(BlockEvent::evicted) ? table.evicted(id) : void();
     case 7:
       if (!moved(BlockEvent::kept)) return;
       model.enter(index);
       return table.kept(id);
-    case 8: return moved(BlockEvent::fetch) ? table.fetch(id) : void();
+    case 8:
+      return moved(BlockEvent::fetch) ? table.fetch(id) : void();
     case 9:
       if (!moved(BlockEvent::fetched)) return;
       model.enter(index);
       return table.fetched(id);
-    case 10: return moved(BlockEvent::fetch_failed) ? table.fetch_failed(id) : void();
+    case 10:
+      return moved(BlockEvent::fetch_failed) ? table.fetch_failed(id) : void();
     default:
       if (!moved(BlockEvent::drop)) return;
       model.leave(index);
@@ -147,8 +153,8 @@ TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {
     constexpr std::uint32_t kBlocks = 6;
     PageTable table = table_of(kBlocks);
     Model model{std::vector<Model::Block>(kBlocks), {}};
-    const auto steps = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(
-        rc::gen::tuple(rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 12), rc::gen::arbitrary<bool>()));
+    const auto steps = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(rc::gen::tuple(
+        rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 12), rc::gen::arbitrary<bool>()));
     for (const auto& [block, action, host] : steps) {
       apply(table, model, static_cast<std::uint32_t>(block), action, host ? Tier::host : Tier::ssd);
       table.check_invariants();

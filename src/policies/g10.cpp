@@ -40,10 +40,15 @@ struct Booking {
 class Planner {
  public:
   Planner(const Problem& problem, bool use_host)
-      : trace_(problem.trace), lifetimes_(problem.lifetimes), machine_(problem.machine), use_host_(use_host),
-        kernels_(static_cast<std::uint32_t>(trace_.kernels.size())), slots_(slots(trace_)),
+      : trace_(problem.trace),
+        lifetimes_(problem.lifetimes),
+        machine_(problem.machine),
+        use_host_(use_host),
+        kernels_(static_cast<std::uint32_t>(trace_.kernels.size())),
+        slots_(slots(trace_)),
         excess_(over(lifetimes_.live, machine_.device.memory), slots_),
-        host_(over({}, machine_.host.memory), slots_), ssd_(over({}, machine_.ssd_capacity()), slots_),
+        host_(over({}, machine_.host.memory), slots_),
+        ssd_(over({}, machine_.ssd_capacity()), slots_),
         out_(bytes_per_slot(machine_.link.from_device), bytes_per_slot(machine_.ssd_write())),
         in_(bytes_per_slot(machine_.link.to_device), bytes_per_slot(machine_.ssd_read())) {}
 
@@ -141,14 +146,15 @@ class Planner {
   double cost(std::size_t index, Lane lane) const {
     const auto time = [&](BytesPerSecond link, BytesPerSecond drives, Nanos latency) {
       const BytesPerSecond rate = lane == Lane::ssd ? std::min(link, drives) : link;
-      return static_cast<double>((transfer_time(bytes(index), rate) + (lane == Lane::ssd ? latency : machine_.link.latency)).value);
+      return static_cast<double>(
+          (transfer_time(bytes(index), rate) + (lane == Lane::ssd ? latency : machine_.link.latency)).value);
     };
     return time(machine_.link.from_device, machine_.ssd_write(), machine_.ssd.write_latency) +
            time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency);
   }
 
-  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to the
-  // top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
+  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to
+  // the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
   void choose_evictions() {
     struct Candidate {
       double ratio;
@@ -172,8 +178,10 @@ class Planner {
       const auto now = choice(top.period);
       if (!now) continue;
       top.ratio = now->ratio;
-      if (!heap.empty() && worse(top, heap.top())) heap.push(top);
-      else book(top.period, *now);
+      if (!heap.empty() && worse(top, heap.top()))
+        heap.push(top);
+      else
+        book(top.period, *now);
     }
   }
 
@@ -221,7 +229,8 @@ class Planner {
     }
     for (const std::size_t at : prefetch_order_) {
       const Booking& booking = bookings_[at];
-      plan.prefetches.push_back({period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
+      plan.prefetches.push_back(
+          {period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
     }
     std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
     std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);
@@ -238,8 +247,8 @@ class Planner {
   Pressure excess_;                   // bytes on the device over its capacity
   Pressure host_, ssd_;               // planned bytes over the tiers' capacities
   Traffic out_, in_;
-  std::vector<Booking> bookings_;             // in the order of Algorithm 1
-  std::vector<std::size_t> prefetch_order_;   // of bookings_, by latest safe time
+  std::vector<Booking> bookings_;            // in the order of Algorithm 1
+  std::vector<std::size_t> prefetch_order_;  // of bookings_, by latest safe time
 };
 
 }  // namespace

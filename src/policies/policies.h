@@ -34,7 +34,10 @@ struct Policy {
 inline constexpr std::array kPolicies{
     Policy{"ideal", "a device that holds everything: the upper limit", {.unlimited_device = true}, nullptr},
     Policy{"uvm", "demand paging, the least recently migrated block leaves", {}, nullptr},
-    Policy{"g10-gds", "G10's planned moves between device and SSD", {.kernels_fault = false, .uses_host = false}, plan_g10_gds},
+    Policy{"g10-gds",
+           "G10's planned moves between device and SSD",
+           {.kernels_fault = false, .uses_host = false},
+           plan_g10_gds},
     Policy{"g10-host", "G10's planned moves, host memory where the SSD is busy", {.kernels_fault = false}, plan_g10},
     Policy{"g10", "the same in one unified memory: what is absent comes by page faults", {}, plan_g10},
 };

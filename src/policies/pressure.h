@@ -6,9 +6,9 @@
 
 namespace spillway {
 
-// A number for each kernel (bytes over or under a capacity) under additions to ranges of kernels, with the questions that
-// planning asks of it. Every call is O(log kernels), benefit() as long as few kernels of a range lie between 0 and `size`.
-// Ranges are [begin, end).
+// A number for each kernel (bytes over or under a capacity) under additions to ranges of kernels, with the questions
+// that planning asks of it. Every call is O(log kernels), benefit() as long as few kernels of a range lie between 0 and
+// `size`. Ranges are [begin, end).
 class Pressure {
  public:
   using Wide = __int128;  // bytes times nanoseconds of a whole iteration exceed 64 bits
@@ -31,7 +31,7 @@ class Pressure {
     std::int64_t min, max;
     std::int64_t pending = 0;  // added to this node, not yet to its children
     std::uint64_t weight;
-    Wide weighted;             // the sum of value times weight
+    Wide weighted;  // the sum of value times weight
   };
   void pull(std::uint32_t node);
   void add(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::uint32_t begin, std::uint32_t end,
@@ -40,8 +40,8 @@ class Pressure {
                    std::int64_t pending) const;
   Wide benefit(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::uint32_t begin, std::uint32_t end,
                std::int64_t size, std::int64_t pending) const;
-  std::int64_t last_above(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::uint32_t begin, std::uint32_t end,
-                          std::int64_t limit, std::int64_t pending) const;
+  std::int64_t last_above(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::uint32_t begin,
+                          std::uint32_t end, std::int64_t limit, std::int64_t pending) const;
 
   std::uint32_t size_ = 1;  // a power of two
   std::vector<Node> nodes_;

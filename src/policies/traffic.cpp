@@ -49,8 +49,13 @@ std::uint32_t Traffic::Sums::reach(std::uint64_t sum) const {
 }
 
 Traffic::Traffic(std::vector<std::uint64_t> link, std::vector<std::uint64_t> ssd)
-    : kernels_(static_cast<std::uint32_t>(link.size())), link_left_(std::move(link)), ssd_left_(std::move(ssd)),
-      host_free_(link_left_), ssd_free_(lesser(link_left_, ssd_left_)), host_idle_(host_free_), ssd_idle_(ssd_free_) {}
+    : kernels_(static_cast<std::uint32_t>(link.size())),
+      link_left_(std::move(link)),
+      ssd_left_(std::move(ssd)),
+      host_free_(link_left_),
+      ssd_free_(lesser(link_left_, ssd_left_)),
+      host_idle_(host_free_),
+      ssd_idle_(ssd_free_) {}
 
 const Traffic::Sums& Traffic::sums(Lane lane, bool idle) const {
   if (lane == Lane::host) return idle ? host_idle_ : host_free_;

@@ -19,8 +19,10 @@ class Traffic {
 
   // How many kernels, from `from` on (or back from the one before `until`), `bytes` need on that lane; nothing if more
   // than `most`. In `idle` traffic nothing is booked.
-  std::optional<std::uint32_t> forward(Lane lane, std::uint32_t from, std::uint64_t bytes, std::uint32_t most, bool idle) const;
-  std::optional<std::uint32_t> backward(Lane lane, std::uint32_t until, std::uint64_t bytes, std::uint32_t most, bool idle) const;
+  std::optional<std::uint32_t> forward(Lane lane, std::uint32_t from, std::uint64_t bytes, std::uint32_t most,
+                                       bool idle) const;
+  std::optional<std::uint32_t> backward(Lane lane, std::uint32_t until, std::uint64_t bytes, std::uint32_t most,
+                                        bool idle) const;
 
   void book_forward(Lane lane, std::uint32_t from, std::uint64_t bytes);
   void book_backward(Lane lane, std::uint32_t until, std::uint64_t bytes);

@@ -58,8 +58,10 @@ TEST(TrafficProperty, AgreesWithCountingKernelByKernel) {
       RC_ASSERT(ask(false) == needed);
       if (!needed) continue;
       plain.book(lane, at, forward, bytes);
-      if (forward) traffic.book_forward(lane, at, bytes);
-      else traffic.book_backward(lane, at, bytes);
+      if (forward)
+        traffic.book_forward(lane, at, bytes);
+      else
+        traffic.book_backward(lane, at, bytes);
     }
   }));
 }

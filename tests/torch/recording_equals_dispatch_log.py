@@ -118,8 +118,8 @@ class Comparison:
         recorded = {a[1:3] for a in accesses}
         if {(begin, end) for begin, end, _ in logged} != recorded:
             self.fail(k, f"uses {sorted(recorded)}, the log has {sorted(logged)}")
-        logged_writes = sorted({(begin, end) for begin, end, writes in logged if writes})
-        recorded_writes = sorted({a[1:3] for a in accesses if a[3]})
+        logged_writes = sorted(use[1:3] for use in {tuple(use) for use in uses} if use[3])
+        recorded_writes = sorted(a[1:3] for a in set(accesses) if a[3])
         if logged_writes != recorded_writes:
             self.fail(k, f"writes {recorded_writes}, the log has {logged_writes}")
         if len({a[0] for a in accesses}) != len({use[0] for use in uses}):

@@ -24,11 +24,12 @@ std::string iteration_text(const RunReport& report) {
   const auto& all = report.iterations;
   if (all.empty()) return "none seen (no optimizer step or backward pass ended)";
   if (all.size() == 1) return "1: " + one(all.front());
+  const std::string first_last[] = {"first " + one(all.front()), "last " + one(all.back())};
+  if (all.size() == 2) return fmt::format("2: {}, {}", first_last[0], first_last[1]);
   std::vector<RunReport::Iteration> sorted(all.begin(), all.end());
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::ranges::nth_element(sorted, middle, {}, &RunReport::Iteration::duration);
-  return fmt::format("{}: first {}, median {}, last {}", report.iteration_count, one(all.front()), one(*middle),
-                     one(all.back()));
+  return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0], one(*middle), first_last[1]);
 }
 
 std::string unmanaged_text(const RunReport& report) {

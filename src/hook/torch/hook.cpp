@@ -63,14 +63,12 @@ void Hook::free(void* memory) noexcept {
 
 bool Hook::runs_kernel() const { return running != nullptr; }
 
-void Hook::kernel_starts(const at::RecordFunction& call) {
-  const Operator* op = operators_.find(call);
-  if (op == nullptr) return;
-  Accesses accesses = accesses_of(*op, call.inputs(), storages_);
+void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
+  Accesses accesses = accesses_of(op, arguments, storages_);
   const bool gradients = c10::GradMode::is_enabled();
   auto kernel = std::make_unique<RunningKernel>();
-  kernel->op = op;
-  kernel->event.name = op->name;
+  kernel->op = &op;
+  kernel->event.name = op.name;
   kernel->event.shapes = accesses.shapes;
   kernel->event.touches = std::move(accesses.touches);
   const Nanos start = now();
@@ -81,7 +79,7 @@ void Hook::kernel_starts(const at::RecordFunction& call) {
     kernel->event.phase = backward                        ? Phase::backward
                           : steps_open_ > 0 && !gradients ? Phase::optimizer
                                                           : Phase::forward;
-    if (!op->ignored) backward_may_have_ended(kernel->event.phase);
+    if (!op.ignored) backward_may_have_ended(kernel->event.phase);
     if (gradients && accesses.needs_gradient) iterations_.training_starts(start);
     count_foreign(accesses.foreign);
   }
@@ -114,11 +112,11 @@ void Hook::backward_may_have_ended(Phase next) {
     in_backward_ = false;
     if (has_optimizer_) return;
     iterations_.backward_ended(last_end_, memory_->faults());
-    anchor(last_end_);
+    anchor();
   }
 }
 
-void Hook::anchor(Nanos) {
+void Hook::anchor() {
   foreign_.clear();
   foreign_bytes_ = 0;
   if (recorder_) recorder_->anchor();
@@ -135,9 +133,8 @@ void Hook::optimizer_step_starts() {
 void Hook::optimizer_step_ends() {
   const std::scoped_lock lock(mutex_);
   if (steps_open_ == 0 || --steps_open_ > 0) return;  // an optimizer that wraps another one
-  const Nanos end = now();
-  iterations_.step_ended(end, memory_->faults());
-  anchor(end);
+  iterations_.step_ended(now(), memory_->faults());
+  anchor();
 }
 
 void Hook::compiled_code_seen() {
@@ -166,7 +163,7 @@ void Hook::finish() {
   if (!has_optimizer_ && in_backward_) {
     in_backward_ = false;
     iterations_.backward_ended(last_end_, memory_->faults());
-    anchor(last_end_);
+    anchor();
   }
   iterations_.finish();
   if (!recorder_) return;

@@ -42,7 +42,7 @@ class Hook {
 
   // The operators' side. A thread that runs a kernel starts no second one.
   bool runs_kernel() const;
-  void kernel_starts(const at::RecordFunction& call);
+  void kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments);
   void kernel_ends();
   void optimizer_step_starts();
   void optimizer_step_ends();
@@ -58,7 +58,7 @@ class Hook {
 
  private:
   void backward_may_have_ended(Phase next);
-  void anchor(Nanos at);
+  void anchor();
   void count_foreign(const std::vector<Accesses::Foreign>& foreign);
 
   Session& session_;
@@ -68,8 +68,6 @@ class Hook {
   std::atomic<bool> in_child_{false};
   std::atomic<bool> child_registered_{false};
   std::atomic<bool> compiled_seen_{false};
-  std::atomic<std::uint64_t> allocated_{0};
-  std::atomic<int> running_kernels_{0};
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;

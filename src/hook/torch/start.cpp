@@ -38,17 +38,23 @@ struct OutermostOperator final : at::ObserverContext {};
 
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
+// What torch.compile's own calls are named.
+bool is_compiled(const char* name) {
+  return starts_with(name, "Torch-Compiled Region") || starts_with(name, "## Call CompiledFxGraph");
+}
+
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   if (hook->in_child() || hook->runs_kernel()) return nullptr;
-  if (call.scope() == at::RecordScope::USER_SCOPE) {
-    if (starts_with(call.name(), "Torch-Compiled Region")) hook->compiled_code_seen();
-    if (!starts_with(call.name(), "Optimizer.step#")) return nullptr;
+  if (call.scope() == at::RecordScope::USER_SCOPE && starts_with(call.name(), "Optimizer.step#")) {
     hook->optimizer_step_starts();
     return std::make_unique<OptimizerStep>();
   }
-  hook->kernel_starts(call);
-  if (!hook->runs_kernel()) return nullptr;
-  return std::make_unique<OutermostOperator>();
+  if (const Operator* op = hook->operators().find(call)) {
+    hook->kernel_starts(*op, call.inputs());
+    return std::make_unique<OutermostOperator>();
+  }
+  if (is_compiled(call.name())) hook->compiled_code_seen();
+  return nullptr;
 }
 
 void on_end(const at::RecordFunction&, at::ObserverContext* context) {

@@ -41,7 +41,8 @@ Layout plain_layout(const Trace& trace) {
     }
     const std::uint64_t count = (tensor.bytes.value + kBlockBytes.value - 1) / kBlockBytes.value;
     CHECK(layout.block_bytes.size() + count < UINT32_MAX);
-    layout.tensors.push_back({{static_cast<std::uint32_t>(layout.block_bytes.size())}, static_cast<std::uint32_t>(count)});
+    layout.tensors.push_back(
+        {{static_cast<std::uint32_t>(layout.block_bytes.size())}, static_cast<std::uint32_t>(count)});
     layout.block_bytes.insert(layout.block_bytes.end(), count - 1, kBlockBytes);
     layout.block_bytes.push_back(tensor.bytes - kBlockBytes * (count - 1));
   }

@@ -31,7 +31,8 @@ void Links::start(const Move& move, Bytes bytes) {
                         : move.to == Tier::ssd ? rates_.ssd_write_latency
                                                : rates_.host_latency;
   const bool faults = move.urgency == Urgency::fault;
-  if (faults || move.first_piece) job.latency_ns = static_cast<double>(latency.value) * (faults ? move.blocks.count : 1);
+  if (faults || move.first_piece)
+    job.latency_ns = static_cast<double>(latency.value) * (faults ? move.blocks.count : 1);
   if (faults && move.to == Tier::device && rates_.fault_cost > Nanos{}) {
     const std::uint64_t count = (bytes.value + rates_.fault_bytes.value - 1) / rates_.fault_bytes.value;
     job.limit = job.bytes / static_cast<double>((rates_.fault_cost * count).value);
@@ -102,8 +103,10 @@ double Links::step_ns() {
   share();
   double step = std::numeric_limits<double>::infinity();
   for_each_in_service([&](const Job& job) {
-    if (job.latency_ns > 0) step = std::min(step, job.latency_ns);
-    else if (job.rate > 0) step = std::min(step, job.bytes / job.rate);
+    if (job.latency_ns > 0)
+      step = std::min(step, job.latency_ns);
+    else if (job.rate > 0)
+      step = std::min(step, job.bytes / job.rate);
   });
   return step;
 }

@@ -24,9 +24,10 @@ struct LinkRates {
 // Moves under way between the tiers, as fluids. Each of the six ways serves one move of each urgency at a time, first
 // come, first served. What is in service shares
 //   the device's link in, the device's link out, the SSDs' read rate, the SSDs' write rate
-// by urgency: faults take what they can use, needs what is left, plans the rest. Within an urgency the ways share max-min
-// fairly: all get the same until a limit is reached, and what one cannot use the others may. The latency is paid
-// once per move before its first byte; a move that serves faults pays it for each block, since they fault one by one.
+// by urgency: faults take what they can use, needs what is left, plans the rest. Within an urgency the ways share
+// max-min fairly: all get the same until a limit is reached, and what one cannot use the others may. The latency is
+// paid once per move before its first byte; a move that serves faults pays it for each block, since they fault one by
+// one.
 class Links {
  public:
   explicit Links(const LinkRates& rates) : rates_(rates) {}

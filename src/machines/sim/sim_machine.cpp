@@ -84,8 +84,10 @@ Result<Stamped> SimMachine::wait() {
       push(MoveDone{move.id});
     }
     if (!program_first) continue;
-    if (step_ == Step::gap) announce_kernel();
-    else finish_kernel();
+    if (step_ == Step::gap)
+      announce_kernel();
+    else
+      finish_kernel();
   }
 }
 

@@ -63,12 +63,12 @@ class SimMachine : public Machine {
 
   Step step_ = Step::over;
   std::uint32_t kernel_ = 0;
-  Nanos deadline_;                      // of the gap or the computation
+  Nanos deadline_;  // of the gap or the computation
   Nanos ready_at_;
-  std::vector<BlockAccess> accesses_;   // of the current kernel
-  std::size_t access_ = 0;              // the next block to touch, as access and place in it
+  std::vector<BlockAccess> accesses_;  // of the current kernel
+  std::size_t access_ = 0;             // the next block to touch, as access and place in it
   std::uint32_t in_access_ = 0;
-  BlockRange announced_;                // reported as absent and not arrived yet
+  BlockRange announced_;  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations_;
 };
 

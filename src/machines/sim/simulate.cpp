@@ -37,9 +37,10 @@ PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits)
 }
 
 // The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
-// beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD; nothing if that is not enough.
-std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout,
-                                                PerTier<Bytes> capacity) {
+// beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD;
+// nothing if that is not enough.
+std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trace, const Lifetimes& lifetimes,
+                                                               const Layout& layout, PerTier<Bytes> capacity) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> present;  // first use, tensor
   for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
     if (const Lifetime& life = lifetimes.tensors[tensor]; life.alive_at_start)

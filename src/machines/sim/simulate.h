@@ -21,20 +21,18 @@ struct SimulationResult {
   bool steady = false;       // two iterations in a row within 0.01 % and with the same residency at their ends
   Nanos iteration, cold_iteration, ideal;
   std::uint64_t stalled_kernels = 0;
-  std::uint64_t faults = 0;   // blocks that came by page faults
+  std::uint64_t faults = 0;  // blocks that came by page faults
   PerLink<Bytes> moved;
-  PerTier<Bytes> peak;        // of all iterations
+  PerTier<Bytes> peak;                  // of all iterations
   std::uint32_t warmup_iterations = 0;  // before the steady one
   std::uint64_t skipped_commands = 0;   // of all iterations: the tensor was not where the plan expected it
 
   Nanos stall() const { return excess(iteration, ideal); }
-  double percent_of_ideal() const {
-    return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration);
-  }
+  double percent_of_ideal() const { return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration); }
 };
 
-// The largest tensors-at-once of a kernel must fit the device where kernels cannot fault, and all that is alive at a time
-// must fit all tiers that the policy may use. Zeroes if so; otherwise the bytes missing.
+// The largest tensors-at-once of a kernel must fit the device where kernels cannot fault, and all that is alive at a
+// time must fit all tiers that the policy may use. Zeroes if so; otherwise the bytes missing.
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
 
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.

@@ -15,8 +15,15 @@ constexpr std::uint64_t kBlockMove = 2'097'152;  // nanoseconds for 2 MiB at 1 G
 Trace round_robin(std::uint32_t tensors) {
   Trace trace{.name = "round robin", .source = "test", .tensors = {}, .kernels = {}};
   for (std::uint32_t id = 0; id < tensors; ++id) {
-    trace.tensors.push_back({.name = "t", .bytes = kBlockBytes, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
-    Kernel kernel{.name = "k", .duration = kMillisecond, .gap = {}, .reads = {{{id}, {}, kBlockBytes}}, .writes = {}, .frees = {}, .flops = {}};
+    trace.tensors.push_back(
+        {.name = "t", .bytes = kBlockBytes, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+    Kernel kernel{.name = "k",
+                  .duration = kMillisecond,
+                  .gap = {},
+                  .reads = {{{id}, {}, kBlockBytes}},
+                  .writes = {},
+                  .frees = {},
+                  .flops = {}};
     trace.kernels.push_back(kernel);
   }
   return trace;
@@ -133,8 +140,10 @@ TEST(Simulate, HostGapsPassBeforeKernelsAndCountAsIdeal) {
 TEST(Simulate, ATensorCarriedUnderAnotherIdKeepsItsBytes) {
   // Each iteration reads the last one's result until it has made its own.
   Trace trace = round_robin(3);
-  trace.tensors[0] = {.name = "old", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = TensorId{1}};
-  trace.tensors[1] = {.name = "new", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = {}};
+  trace.tensors[0] = {
+      .name = "old", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = TensorId{1}};
+  trace.tensors[1] = {
+      .name = "new", .bytes = kBlockBytes, .kind = TensorKind::other, .persistent = false, .carried_from = {}};
   trace.kernels[1].writes = std::exchange(trace.kernels[1].reads, {});
   trace.kernels[2].reads.push_back({{0}, {}, kBlockBytes});
   trace.kernels[2].frees = {{0}};

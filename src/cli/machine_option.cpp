@@ -1,0 +1,52 @@
+#include "cli/machine_option.h"
+
+#include <CLI/CLI.hpp>
+
+#include "machines/cpu/probe.h"
+#include "plan/machine_file.h"
+#include "plan/this_machine.h"
+#include "report/progress.h"
+
+namespace spillway {
+namespace {
+
+// Both the device and host memory of `this` are parts of its RAM: how large a part the user says with --set.
+Result<MachineModel> measure(const std::string& ssd_folder) {
+  const Progress progress("measuring this machine", 0);
+  TRY(const MachineProbe probe, probe_machine(ssd_folder));
+  MachineModel machine;
+  machine.description = "this machine as measured, with the SSD of " + ssd_folder;
+  machine.device.memory = probe.memory;
+  machine.host.memory = probe.memory;
+  machine.link.to_device = machine.link.from_device = probe.copy_rate;
+  machine.ssd.read = probe.ssd_read;
+  machine.ssd.write = probe.ssd_write;
+  machine.ssd.read_latency = probe.ssd_read_latency;
+  machine.ssd.write_latency = probe.ssd_write_latency;
+  machine.ssd.capacity = probe.ssd_free;
+  machine.fault.cost = probe.fault;
+  machine.fault.bytes = probe.fault_bytes;
+  return machine;
+}
+
+}  // namespace
+
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder) {
+  if (name != "this") return load_machine(name);
+  return this_machine({.ssd_folder = ssd_folder, .cache_folder = user_cache_folder()}, measure);
+}
+
+void MachineOption::add_to(CLI::App& command) {
+  command.add_option("--machine", name, "a preset (see `spillway machines`), a FILE.toml, or `this`")->required();
+  command.add_option("--set", overrides, "change one value of the machine: device.memory=20GiB")
+      ->allow_extra_args(false);
+  command.add_option("--ssd", ssd_folder, "where `this` measures its SSD")->capture_default_str();
+}
+
+Result<MachineModel> MachineOption::load() const {
+  TRY(MachineModel machine, machine_by_name(name, ssd_folder));
+  for (const std::string& change : overrides) TRY_VOID(apply_override(machine, change));
+  return machine;
+}
+
+}  // namespace spillway
