@@ -1,0 +1,155 @@
+// What planning and simulating cost: bench/simulate [TRACE ...]
+//
+// For each trace (default: the public G10 artifact's, where they are found) and policy, and again for the trace twice
+// over as one iteration: kernels, moves, wall time of the plan and of the simulation (the best of three), peak memory
+// of a process that does nothing else, and the ratio of the doubled trace's times to the plain one's.
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "analysis/lifetimes.h"
+#include "base/check.h"
+#include "machines/sim/simulate.h"
+#include "plan/machine_file.h"
+#include "policies/policies.h"
+#include "report/table.h"
+#include "trace/format.h"
+#include "trace/g10.h"
+
+namespace spillway {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Cost {
+  double planning = 0, simulating = 0;  // seconds
+  std::uint64_t moves = 0;
+  std::uint64_t peak_bytes = 0;
+  bool feasible = false;
+};
+
+double seconds_of(auto&& work) {
+  const auto begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Two iterations as one: the second has its own tensors, but for those that persist.
+Trace doubled(const Trace& trace) {
+  Trace twice = trace;
+  std::vector<TensorId> second(trace.tensors.size());
+  for (std::uint32_t id = 0; id < trace.tensors.size(); ++id) {
+    second[id] = {id};
+    if (trace.tensors[id].persistent || trace.tensors[id].carried_from) continue;
+    second[id] = {static_cast<std::uint32_t>(twice.tensors.size())};
+    twice.tensors.push_back(trace.tensors[id]);
+  }
+  for (Kernel kernel : trace.kernels) {
+    for (Access& access : kernel.reads) access.tensor = second[access.tensor.value];
+    for (Access& access : kernel.writes) access.tensor = second[access.tensor.value];
+    for (TensorId& freed : kernel.frees) freed = second[freed.value];
+    twice.kernels.push_back(std::move(kernel));
+  }
+  return twice;
+}
+
+Cost measure(const Trace& trace, const Policy& policy, const MachineModel& machine) {
+  Cost cost;
+  const Lifetimes lifetimes = analyse_lifetimes(trace);
+  cost.planning = cost.simulating = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    Plan plan;
+    cost.planning = std::min(cost.planning, seconds_of([&] {
+                               if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
+                             }));
+    cost.simulating = std::min(cost.simulating, seconds_of([&] {
+                                 const auto result =
+                                     simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr);
+                                 CHECK(result.has_value());
+                                 cost.feasible = result->feasible;
+                               }));
+    cost.moves = plan.moves();
+  }
+  return cost;
+}
+
+// In a process of its own, whose peak memory the system counts.
+Cost measure_apart(const Trace& trace, const Policy& policy, const MachineModel& machine) {
+  int ends[2];
+  CHECK(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    const Cost cost = measure(trace, policy, machine);
+    const bool written = ::write(ends[1], &cost, sizeof cost) == sizeof cost;
+    ::_exit(written ? 0 : 1);
+  }
+  Cost cost;
+  CHECK(::read(ends[0], &cost, sizeof cost) == sizeof cost);
+  int status = 0;
+  struct rusage usage{};
+  CHECK(::wait4(child, &status, 0, &usage) == child && status == 0);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  cost.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+  return cost;
+}
+
+int run(std::vector<std::string> paths) {
+  if (paths.empty())
+    for (const char* name : {"BERT_Base-256", "VIT-1280", "ResNet152-1280"})
+      if (const std::string folder = std::string("../shared/g10/") + name; std::filesystem::exists(folder))
+        paths.push_back(folder);
+  if (paths.empty()) {
+    fmt::print(stderr, "bench/simulate: the G10 traces are not at ../shared/g10; name trace files\n");
+    return 1;
+  }
+  const auto machine = load_machine("a100");
+  CHECK(machine.has_value());
+  Table table({{"trace", Align::left},
+               {"policy", Align::left},
+               {"kernels"},
+               {"moves"},
+               {"plan"},
+               {"simulate"},
+               {"peak"},
+               {"twice: plan"},
+               {"simulate"}});
+  for (const std::string& path : paths) {
+    Result<Trace> trace = std::filesystem::is_directory(path) ? import_g10(path) : [&]() -> Result<Trace> {
+      TRY(LoadedTrace loaded, load_trace(path));
+      return std::move(loaded.trace);
+    }();
+    if (!trace) {
+      fmt::print(stderr, "bench/simulate: {}\n", trace.error().message);
+      return 1;
+    }
+    const Trace twice = doubled(*trace);
+    for (const Policy& policy : kPolicies) {
+      const Cost once = measure_apart(*trace, policy, *machine);
+      const Cost both = measure_apart(twice, policy, *machine);
+      const auto ratio = [](double a, double b) {
+        return b > 1e-4 ? fmt::format("{:.2f} x", a / b) : std::string("-");
+      };
+      table.add_row({trace->name, std::string(policy.name), std::to_string(trace->kernels.size()),
+                     once.feasible ? std::to_string(once.moves) : "infeasible", fmt::format("{:.3f} s", once.planning),
+                     fmt::format("{:.3f} s", once.simulating), fmt::format("{} MB", once.peak_bytes / 1'000'000),
+                     ratio(both.planning, once.planning), ratio(both.simulating, once.simulating)});
+    }
+  }
+  fmt::print("{}", table.text());
+  return 0;
+}
+
+}  // namespace
+}  // namespace spillway
+
+int main(int argc, char** argv) { return spillway::run({argv + 1, argv + argc}); }
