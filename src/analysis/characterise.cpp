@@ -1,6 +1,7 @@
 #include "analysis/characterise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 
@@ -14,7 +15,7 @@ template <class T>
 T at_share(const std::vector<T>& sorted, double share) {
   if (sorted.empty()) return T{};
   const auto last = static_cast<double>(sorted.size() - 1);
-  return sorted[static_cast<std::size_t>(last * share + 0.5)];
+  return sorted[static_cast<std::size_t>(std::lround(last * share))];
 }
 
 template <class T>
