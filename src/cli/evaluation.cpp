@@ -84,7 +84,7 @@ Json shortfall_json(const PerTier<Bytes>& shortfall) {
 
 void append_result(Json& object, const Evaluation& evaluation) {
   const SimulationResult& result = evaluation.result;
-  const auto when_feasible = [&](Json value) { return result.feasible ? value : Json(nullptr); };
+  const auto when_feasible = [&](double value) { return result.feasible ? Json(value) : Json(nullptr); };
   object["policy"] = evaluation.plan.policy;
   object["feasible"] = result.feasible;
   object["shortfall"] = shortfall_json(result.shortfall);

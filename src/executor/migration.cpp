@@ -80,7 +80,7 @@ void Migration::recall(BlockId block, std::vector<Command>& out) {
     flight.recalled = true;
     return;
   }
-  CHECK(!"a leaving block is in flight");
+  CHECK(false && "a leaving block is in flight");
 }
 
 void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out) {

@@ -31,7 +31,7 @@ struct ForkGuards {
       ForkGuard* none = nullptr;
       if (place.compare_exchange_strong(none, guard)) return;
     }
-    CHECK(!"more pagers in one process than anybody needs");
+    CHECK(false && "more pagers in one process than anybody needs");
   }
   static void leave(ForkGuard* guard) {
     for (auto& place : guards) {

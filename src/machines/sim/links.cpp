@@ -20,7 +20,7 @@ constexpr double kNoTime = 1e-6;
 Links::Way& Links::way(Tier from, Tier to) {
   for (Way& candidate : ways_)
     if (candidate.from == from && candidate.to == to) return candidate;
-  CHECK(!"there is a way between any two tiers");
+  CHECK(false && "there is a way between any two tiers");
 }
 
 void Links::start(const Move& move, Bytes bytes) {
