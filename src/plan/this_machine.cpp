@@ -41,7 +41,7 @@ Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe
   TRY(MachineModel measured, probe(options.ssd_folder));
   measured.name = "this";
   // The same check, limits and hash as for any other file.
-  TRY(const MachineModel machine, parse_machine(to_toml(measured), "this machine, as measured"));
+  TRY(MachineModel machine, parse_machine(to_toml(measured), "this machine, as measured"));
   if (!options.cache_folder.empty()) keep(options, machine);
   return machine;
 }

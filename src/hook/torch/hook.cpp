@@ -132,7 +132,9 @@ void Hook::optimizer_step_starts() {
 
 void Hook::optimizer_step_ends() {
   const std::scoped_lock lock(mutex_);
-  if (steps_open_ == 0 || --steps_open_ > 0) return;  // an optimizer that wraps another one
+  if (steps_open_ == 0) return;
+  --steps_open_;
+  if (steps_open_ > 0) return;  // an optimizer that wraps another one
   iterations_.step_ended(now(), memory_->faults());
   anchor();
 }
