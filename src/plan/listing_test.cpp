@@ -7,8 +7,8 @@ namespace {
 
 TEST(Listing, ShowsKernelsWithAllocationsPrefetchesFreesAndEvictionsBetweenThem) {
   Trace trace{.name = "three", .source = "test", .tensors = {}, .kernels = {}};
-  trace.tensors = {{.name = "w", .bytes = 40'960, .persistent = true, .carried_from = {}},
-                   {.name = "a", .bytes = 8'192, .carried_from = {}}};
+  trace.tensors = {{.name = "w", .bytes = Bytes{40'960}, .persistent = true, .carried_from = {}},
+                   {.name = "a", .bytes = Bytes{8'192}, .persistent = false, .carried_from = {}}};
   const auto kernel = [&](const char* name, std::vector<Access> reads, std::vector<Access> writes) {
     trace.kernels.push_back({.name = name,
                              .phase = Phase::forward,

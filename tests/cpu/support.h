@@ -17,12 +17,13 @@
 namespace spillway {
 
 // How much random work a test does: sanitizers make it many times slower.
+// g++ tells by the first two, clang by the third.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
-inline constexpr int kEffort = 2;
+#elif defined(__has_feature)
+inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 inline constexpr bool kSanitized = false;
-inline constexpr int kEffort = 3;
 #endif
 
 // A directory on a real disk; tests must not spill into a tmpfs.

@@ -64,8 +64,8 @@ TEST_F(UserfaultTest, AFaultNamesItsThreadAndACopyServesIt) {
 
 // Two threads use the byte, and only the kernel orders them. ThreadSanitizer must not look: it would report a race, and
 // with atomics it holds a lock of its own while the thread is stopped in the fault.
-[[gnu::no_sanitize("thread")]] std::byte load(const volatile std::byte* from) { return *from; }
-[[gnu::no_sanitize("thread")]] void store(volatile std::byte* to, std::byte value) { *to = value; }
+__attribute__((no_sanitize("thread"))) std::byte load(const volatile std::byte* from) { return *from; }
+__attribute__((no_sanitize("thread"))) void store(volatile std::byte* to, std::byte value) { *to = value; }
 
 TEST_F(UserfaultTest, AProtectedPageLetsReadersPassAndHoldsWriters) {
   std::memset(staging_->begin(), 1, kBlock);
