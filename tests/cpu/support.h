@@ -16,7 +16,6 @@
 
 namespace spillway {
 
-// How much random work a test does: sanitizers make it many times slower.
 // g++ tells by the first two, clang by the third.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
@@ -25,6 +24,7 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_fea
 #else
 inline constexpr bool kSanitized = false;
 #endif
+inline constexpr int kEffort = kSanitized ? 2 : 3;  // how much random work a test does: sanitizers are slow
 
 // A directory on a real disk; tests must not spill into a tmpfs.
 inline std::string spill_directory() {
