@@ -9,8 +9,6 @@ namespace spillway {
 
 // For our own bugs only, always on: going on with a broken page table is worse than stopping. What depends on the
 // world (files, system calls, foreign input) returns a Result instead.
-#define CHECK(condition)                                        \
-  do {                                                          \
-    if (!(condition)) [[unlikely]]                              \
-      ::spillway::check_failed(#condition, __FILE__, __LINE__); \
-  } while (false)
+// An expression, so that every compiler sees at every level of optimisation that CHECK(false) does not return.
+#define CHECK(condition) \
+  (static_cast<bool>(condition) ? void() : ::spillway::check_failed(#condition, __FILE__, __LINE__))

@@ -15,7 +15,7 @@ class Files : public testing::Test {
 };
 
 TEST_F(Files, WhatWasWrittenIsRead) {
-  const std::string content = "a\0b\n" + std::string(3 << 20, 'x');
+  const std::string content = std::string{'a', '\0', 'b', '\n'} + std::string(3 << 20, 'x');
   ASSERT_TRUE(write_file(folder_ + "/f", content));
   EXPECT_EQ(read_file(folder_ + "/f", 8_MiB), content);
 }

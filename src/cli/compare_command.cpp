@@ -24,7 +24,7 @@ struct CompareOptions {
   bool json = false;
 };
 
-std::string table_of(const std::vector<Evaluation>& evaluations, const Case& input) {
+std::string comparison_table(const std::vector<Evaluation>& evaluations, const Case& input) {
   Table table({{"policy", Align::left},
                {"iteration", Align::right},
                {"of ideal", Align::right},
@@ -83,7 +83,7 @@ Result<int> run(const CompareOptions& options) {
     }
     TRY_VOID(print(to_text(report)));
   } else {
-    TRY_VOID(print(table_of(evaluations, input)));
+    TRY_VOID(print(comparison_table(evaluations, input)));
   }
   const bool any = std::ranges::any_of(evaluations, [](const Evaluation& one) { return one.result.feasible; });
   return any ? kSuccess : kInfeasible;

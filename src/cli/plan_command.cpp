@@ -39,7 +39,7 @@ std::string json_of(const Evaluation& evaluation, const Case& input) {
   return to_text(report);
 }
 
-std::string table_of(const Evaluation& evaluation, const Case& input) {
+std::string plan_table(const Evaluation& evaluation, const Case& input) {
   const Plan& plan = evaluation.plan;
   const std::string title =
       fmt::format("{} for {} on {}", plan.policy, printable(input.loaded.trace.name), printable(input.machine.name));
@@ -79,7 +79,7 @@ Result<int> plan(const PlanOptions& options) {
   } else if (options.listing && feasible) {
     TRY_VOID(print(listing_of(evaluation, input)));
   } else {
-    TRY_VOID(print(table_of(evaluation, input)));
+    TRY_VOID(print(plan_table(evaluation, input)));
   }
   return feasible ? kSuccess : kInfeasible;
 }

@@ -21,7 +21,7 @@ struct SimulateOptions {
   bool json = false;
 };
 
-std::string table_of(const Evaluation& evaluation, const Case& input) {
+std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   const SimulationResult& result = evaluation.result;
   const std::string title = fmt::format("{} for {} on {}", evaluation.plan.policy, printable(input.loaded.trace.name),
                                         printable(input.machine.name));
@@ -62,7 +62,7 @@ Result<int> run(const SimulateOptions& options) {
     append_result(report, evaluation);
     TRY_VOID(print(to_text(report)));
   } else {
-    TRY_VOID(print(table_of(evaluation, input)));
+    TRY_VOID(print(simulation_table(evaluation, input)));
   }
   return evaluation.result.feasible ? kSuccess : kInfeasible;
 }

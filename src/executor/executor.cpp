@@ -26,7 +26,7 @@ std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool wit
   return merged;
 }
 
-std::uint32_t overlap(BlockRange a, BlockRange b) {
+std::uint32_t common_blocks(BlockRange a, BlockRange b) {
   const BlockId begin = std::max(a.first, b.first), end = std::min(a.end(), b.end());
   return begin < end ? end.value - begin.value : 0;
 }
@@ -158,7 +158,7 @@ void Executor::settle(std::vector<Command>& out) {
         Stream& waiting = streams_[index];
         if (waiting.state != StreamState::waiting) continue;
         std::uint64_t here = 0;
-        for (const BlockRange& range : waiting.working_set) here += overlap(range, arrival.blocks);
+        for (const BlockRange& range : waiting.working_set) here += common_blocks(range, arrival.blocks);
         waiting.missing -= std::min(waiting.missing, here);
         if (here > 0 && waiting.missing == 0) launch({index}, out);
       }

@@ -70,7 +70,7 @@ class HostileMachine {
 
   Event finish_one(Choices& choices) {
     const auto at = flights_.begin() + choices.below(static_cast<std::uint32_t>(flights_.size()));
-    const Flight flight = *at;
+    const Flight flight = std::move(*at);
     flights_.erase(at);
     const bool cancelled = flight.cancelled && choices.below(4) > 0;
     // Never the same tier four times in a row: that closes it for good.

@@ -19,7 +19,7 @@ std::string a100_with(std::string_view from, std::string_view to) {
 }
 
 // The error of a file in which `from` stands as `to`; it must name the file and hold `says`.
-void expect_refused(std::string_view from, std::string_view to, std::string_view says) {
+void expect_machine_refused(std::string_view from, std::string_view to, std::string_view says) {
   const auto machine = parse_machine(a100_with(from, to), "mine.toml");
   ASSERT_FALSE(machine) << to;
   EXPECT_TRUE(machine.error().message.contains("mine.toml")) << machine.error().message;
@@ -56,22 +56,24 @@ TEST(MachineFile, EveryPresetLoadsUnderItsNameAndSurvivesBeingWritten) {
 }
 
 TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
-  expect_refused("to_device = 15754000000", "to_device = 0", "link.to_device: '0' is too small");
-  expect_refused("to_device = 15754000000", "to_device = -1", "link.to_device");
-  expect_refused("to_device = 15754000000", "to_device = nan", "link.to_device: it must be a text with its unit");
-  expect_refused("to_device = 15754000000", "to_device = 'inf'", "link.to_device");
-  expect_refused("to_device = 15754000000", "to_device = [1]", "link.to_device: it must be a text");
-  expect_refused("to_device = 15754000000", "to_device = '12 apples'", "unknown unit 'apples'");
-  expect_refused("to_device = 15754000000", "to_device = 99999999999999999999", "line");
-  expect_refused("to_device = 15754000000", "colour = 3", "unknown key link.colour; the keys are device.memory");
-  expect_refused("to_device = 15754000000", "", "link.to_device is missing");
-  expect_refused("[link]", "[lnk]", "unknown key lnk.");
-  expect_refused("memory = 42949672960", "memory = '2PiB'", "device.memory: '2PiB' is too large");
-  expect_refused("cost = '20000ns'", "cost = 20", "fault.cost: '20' is not a duration");
-  expect_refused("count = 1", "count = 1.5", "ssd.count");
-  expect_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
-  expect_refused("[link]", "[link", "line");
-  expect_refused("[link]", " [ #link", "a table's name is missing; write it like [device]");
+  expect_machine_refused("to_device = 15754000000", "to_device = 0", "link.to_device: '0' is too small");
+  expect_machine_refused("to_device = 15754000000", "to_device = -1", "link.to_device");
+  expect_machine_refused("to_device = 15754000000", "to_device = nan",
+                         "link.to_device: it must be a text with its unit");
+  expect_machine_refused("to_device = 15754000000", "to_device = 'inf'", "link.to_device");
+  expect_machine_refused("to_device = 15754000000", "to_device = [1]", "link.to_device: it must be a text");
+  expect_machine_refused("to_device = 15754000000", "to_device = '12 apples'", "unknown unit 'apples'");
+  expect_machine_refused("to_device = 15754000000", "to_device = 99999999999999999999", "line");
+  expect_machine_refused("to_device = 15754000000", "colour = 3",
+                         "unknown key link.colour; the keys are device.memory");
+  expect_machine_refused("to_device = 15754000000", "", "link.to_device is missing");
+  expect_machine_refused("[link]", "[lnk]", "unknown key lnk.");
+  expect_machine_refused("memory = 42949672960", "memory = '2PiB'", "device.memory: '2PiB' is too large");
+  expect_machine_refused("cost = '20000ns'", "cost = 20", "fault.cost: '20' is not a duration");
+  expect_machine_refused("count = 1", "count = 1.5", "ssd.count");
+  expect_machine_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
+  expect_machine_refused("[link]", "[link", "line");
+  expect_machine_refused("[link]", " [ #link", "a table's name is missing; write it like [device]");
 }
 
 TEST(MachineFile, TextThatIsNoMachineIsRefused) {

@@ -51,7 +51,7 @@ TEST(PlanFile, AnEmptyPlanWithAStrangeNameIsReadAgain) {
 }
 
 // The error of a plan in which `from` stands as `to`; it must name the file and hold `says`.
-void expect_refused(std::string_view from, std::string_view to, std::string_view says) {
+void expect_plan_refused(std::string_view from, std::string_view to, std::string_view says) {
   std::string text = to_json(small_plan());
   const std::size_t at = text.find(from);
   ASSERT_NE(at, std::string::npos) << from;
@@ -62,23 +62,24 @@ void expect_refused(std::string_view from, std::string_view to, std::string_view
 }
 
 TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
-  expect_refused("spillway-plan", "spillway-trace", "is this a plan?");
-  expect_refused("\"version\": 1", "\"version\": 2", "reads version 1");
-  expect_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
-  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2", "evictions[1]: 'tensor'");
-  expect_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": 4.5, \"after_kernel\": 2",
-                 "evictions[1]: 'tensor'");
-  expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999", "evictions[1]: 'after_kernel'");
-  expect_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999999999999999", "'after_kernel'");
-  expect_refused("\"to\": \"host\"", "\"to\": \"device\"", "evictions[1]: 'to' must be \"host\" or \"ssd\"");
-  expect_refused("\"to\": \"host\"", "\"to\": 7", "evictions[1]: 'to' must be a text");
-  expect_refused(", \"at_kernel\": 5", "", "prefetches[0]: 'at_kernel' is missing");
-  expect_refused("\"evictions\": [", "\"evictions\": [[],", "evictions[0] must be an object");
-  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": \"soon\"", "'predicted_seconds'");
-  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": -1", "'predicted_seconds'");
-  expect_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": 1e999", "my.plan");
-  expect_refused("[\"device.memory=20GiB\"]", "[7]", "'overrides'");
-  expect_refused("\"overcommitted_bytes\": ", "\"overcommitted_bytes\": -", "'overcommitted_bytes'");
+  expect_plan_refused("spillway-plan", "spillway-trace", "is this a plan?");
+  expect_plan_refused("\"version\": 1", "\"version\": 2", "reads version 1");
+  expect_plan_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
+  expect_plan_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2",
+                      "evictions[1]: 'tensor'");
+  expect_plan_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": 4.5, \"after_kernel\": 2",
+                      "evictions[1]: 'tensor'");
+  expect_plan_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999", "evictions[1]: 'after_kernel'");
+  expect_plan_refused("\"after_kernel\": 2", "\"after_kernel\": 99999999999999999999999", "'after_kernel'");
+  expect_plan_refused("\"to\": \"host\"", "\"to\": \"device\"", "evictions[1]: 'to' must be \"host\" or \"ssd\"");
+  expect_plan_refused("\"to\": \"host\"", "\"to\": 7", "evictions[1]: 'to' must be a text");
+  expect_plan_refused(", \"at_kernel\": 5", "", "prefetches[0]: 'at_kernel' is missing");
+  expect_plan_refused("\"evictions\": [", "\"evictions\": [[],", "evictions[0] must be an object");
+  expect_plan_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": \"soon\"", "'predicted_seconds'");
+  expect_plan_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": -1", "'predicted_seconds'");
+  expect_plan_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": 1e999", "my.plan");
+  expect_plan_refused("[\"device.memory=20GiB\"]", "[7]", "'overrides'");
+  expect_plan_refused("\"overcommitted_bytes\": ", "\"overcommitted_bytes\": -", "'overcommitted_bytes'");
 }
 
 TEST(PlanFile, TextThatIsNoPlanIsRefused) {

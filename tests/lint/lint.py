@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | headers BUILD | tidy BUILD FILE
+"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | headers BUILD | tidy BUILD FOLDER sources|tests
 
 Each is one test of CTest. headers and tidy remember in BUILD/lint what passed, and look again only at what changed.
 """
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cache import Cache, inputs_of
-from sources import ROOT, arguments_for_header, compile_commands, ours
+from sources import FOLDERS, ROOT, arguments_for_header, compile_commands, is_test, ours, union
 
 LONGEST_FILE = 800
 # Arrows point down only: a folder includes itself and those before it in this list ...
@@ -91,23 +91,31 @@ def check_headers(build):
     return not all(good)
 
 
-def check_tidy(build, name):
-    tidy, file, cache = need("clang-tidy-19"), Path(name), Cache(Path(build) / "lint/tidy")
-    arguments = compile_commands(build).get(file)
-    if arguments is None:
-        print(f"skipped: this build does not compile {file} (the hook needs -DSPILLWAY_PYTHON)")
+def check_tidy(build, folder, kind):
+    """Looks at all files of one folder as one: parsing what they include is most of the work. kind: sources or tests."""
+    tidy, cache = need("clang-tidy-19"), Cache(Path(build) / f"lint/tidy-{kind}")
+    commands = {file: arguments for file, arguments in compile_commands(build).items()
+                if file.parent == Path(folder) and is_test(file) == (kind == "tests")}
+    if not commands:
+        print(f"skipped: this build compiles no {kind} in {folder} (the hook needs -DSPILLWAY_PYTHON)")
         return SKIPPED
+    arguments = union(commands.values())
+    joined = cache.folder / (folder.replace("/", "-") + ".cpp")
+    joined.write_text("".join(f'#include "{ROOT / file}"\n' for file in sorted(commands)))
     key = " ".join([tidy, *arguments])
-    if cache.passed(file, key):
+    if cache.passed(joined, key):
         print("unchanged since it last passed")
         return 0
-    done = subprocess.run([tidy, "-p", build, "--quiet", str(file)], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([tidy, "--quiet", f"--config-file={ROOT}/.clang-tidy", "--checks=-bugprone-suspicious-include",
+                           f"--header-filter=^{re.escape(str(ROOT))}/({'|'.join(FOLDERS)})/", str(joined), "--", *arguments,
+                           "-Wno-sign-conversion", "-Wno-deprecated-declarations"],  # see SpillwayTargets.cmake
+                          cwd=ROOT, capture_output=True, text=True)
     print(done.stdout)
     if done.returncode:
         print(done.stderr)
         return 1
-    rule = subprocess.run(["g++", *arguments, "-MM", str(ROOT / file)], cwd=ROOT, capture_output=True, text=True, check=True)
-    cache.remember(file, key, [ROOT / ".clang-tidy", *inputs_of(rule.stdout, ROOT)])
+    rule = subprocess.run(["g++", *arguments, "-MM", str(joined)], cwd=ROOT, capture_output=True, text=True, check=True)
+    cache.remember(joined, key, [ROOT / ".clang-tidy", *inputs_of(rule.stdout, ROOT)])
     return 0
 
 

@@ -13,8 +13,12 @@ def ours(*suffixes):
                   if path.suffix in suffixes and path.is_file())
 
 
+def is_test(file):
+    return file.stem.endswith("_test") or file.parts[0] == "tests"
+
+
 def compile_commands(build):
-    """Source file, relative to the root -> its compiler's arguments without the compiler, the input and the output."""
+    """Source file, relative to the root -> its compiler's arguments without the compiler, its precompiled header, the input and the output."""
     commands = {}
     for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
         source = Path(entry["file"])
@@ -25,10 +29,23 @@ def compile_commands(build):
             word = words.pop(0)
             if word == "-o":
                 words.pop(0)
-            elif word not in ("-c", str(source)):
+            elif word == "-include" and words[0].endswith("/cmake_pch.hxx"):  # g++'s own: clang refuses it
+                words.pop(0)
+            elif word not in ("-c", "-Winvalid-pch", str(source)):
                 kept.append(word)
         commands[source.relative_to(ROOT)] = kept
     return commands
+
+
+def union(commands):
+    """The options of several commands, each once; an option keeps the word that follows it (-isystem FOLDER)."""
+    options = {}
+    for words in commands:
+        for at, word in enumerate(words):
+            follower = words[at + 1:at + 2]
+            if word.startswith("-"):
+                options[(word, *(w for w in follower if not w.startswith("-")))] = None
+    return [word for option in options for word in option]
 
 
 def arguments_for_header(header, commands):
