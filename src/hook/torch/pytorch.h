@@ -1,8 +1,6 @@
 #pragma once
 
 // PyTorch's headers, and only here: they define a CHECK of their own, which must not replace ours.
-#pragma push_macro("CHECK")
-#undef CHECK
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
@@ -12,5 +10,5 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/graph_task.h>
-#undef CHECK
-#pragma pop_macro("CHECK")
+
+#include "base/check.h"
