@@ -1,5 +1,5 @@
-// Without an include guard, like <cassert>: who includes headers that bring a CHECK of their own (PyTorch's do) includes
-// this after them and has ours.
+// Without an include guard, like <cassert>: who includes headers that bring a CHECK of their own (PyTorch's do)
+// includes this after them and has ours.
 
 namespace spillway {
 
@@ -9,8 +9,8 @@ namespace spillway {
 }  // namespace spillway
 
 // For our own bugs only, always on: going on with a broken page table is worse than stopping. What depends on the
-// world (files, system calls, foreign input) returns a Result instead. An expression, so that every compiler sees at every
-// level of optimisation that CHECK(false) does not return.
+// world (files, system calls, foreign input) returns a Result instead. An expression, so that every compiler sees at
+// every level of optimisation that CHECK(false) does not return.
 #undef CHECK
 #define CHECK(condition) \
   (static_cast<bool>(condition) ? void() : ::spillway::check_failed(#condition, __FILE__, __LINE__))
