@@ -2,6 +2,7 @@
 // something open, docs/simulation.md says what is done here.
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <vector>
@@ -39,31 +40,118 @@ struct Booking {
 
 class Planner {
  public:
-  Planner(const Problem& problem, bool use_host)
+  // `slots`: the nanoseconds of each kernel with the gap before it, and the wait after it that the plan itself causes.
+  Planner(const Problem& problem, bool use_host, const std::vector<std::uint64_t>& slots)
       : trace_(problem.trace),
         lifetimes_(problem.lifetimes),
         machine_(problem.machine),
         use_host_(use_host),
         kernels_(static_cast<std::uint32_t>(trace_.kernels.size())),
-        slots_(slots(trace_)),
+        slots_(slots),
         excess_(over(lifetimes_.live, machine_.device.memory), slots_),
         host_(over({}, machine_.host.memory), slots_),
         ssd_(over({}, machine_.ssd_capacity()), slots_),
         out_(bytes_per_slot(machine_.link.from_device), bytes_per_slot(machine_.ssd_write())),
         in_(bytes_per_slot(machine_.link.to_device), bytes_per_slot(machine_.ssd_read())) {}
 
-  Plan run() {
-    choose_evictions();
-    prefetch_eagerly();
-    return plan();
+  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to
+  // the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
+  void choose_evictions() {
+    struct Candidate {
+      double ratio;
+      std::size_t period;
+    };
+    const auto worse = [&](const Candidate& a, const Candidate& b) {
+      if (a.ratio != b.ratio) return a.ratio < b.ratio;
+      const InactivePeriod& x = period(a.period);
+      const InactivePeriod& y = period(b.period);
+      return std::pair(x.after, x.tensor) > std::pair(y.after, y.tensor);
+    };
+    std::vector<Candidate> candidates;
+    if (excess_.max() > 0)
+      for (std::size_t index = 0; index < lifetimes_.periods.size(); ++index)
+        if (plannable(index))
+          if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
+    std::priority_queue heap(worse, std::move(candidates));
+    while (!heap.empty() && excess_.max() > 0) {
+      Candidate top = heap.top();
+      heap.pop();
+      const auto now = choice(top.period);
+      if (!now) continue;
+      top.ratio = now->ratio;
+      if (!heap.empty() && worse(top, heap.top()))
+        heap.push(top);
+      else
+        book(top.period, *now);
+    }
+  }
+
+  // In the order of the latest safe times, each prefetch moves back as long as the whole tensor fits.
+  void prefetch_eagerly() {
+    prefetch_order_.resize(bookings_.size());
+    for (std::size_t at = 0; at < bookings_.size(); ++at) prefetch_order_[at] = at;
+    const auto latest = [&](std::size_t at) {
+      const Booking& booking = bookings_[at];
+      return std::tuple(stretch(booking.period, booking.choice.returns, 0).begin,
+                        length(booking.period) - booking.choice.returns, period(booking.period).tensor);
+    };
+    std::ranges::sort(prefetch_order_, {}, latest);
+    for (const std::size_t at : prefetch_order_) {
+      Booking& booking = bookings_[at];
+      const auto size = static_cast<std::int64_t>(bytes(booking.period).value);
+      std::uint32_t start = booking.choice.returns;
+      const Stretch gained = stretch(booking.period, booking.choice.left + 1, start);
+      const std::uint32_t first = std::min(gained.count, kernels_ - gained.begin);
+      // From the end back: the part behind the iteration's end first, if there is one.
+      const std::uint32_t behind = gained.count - first;
+      const std::uint32_t stop = excess_.run_before(0, behind, -size);
+      std::uint32_t free = behind - stop;
+      if (stop == 0) free += gained.begin + first - excess_.run_before(gained.begin, gained.begin + first, -size);
+      start -= free;
+      add(excess_, stretch(booking.period, start, booking.choice.returns), size);
+      booking.choice.returns = start;
+    }
+  }
+
+  Plan plan() const {
+    Plan plan;
+    for (const Booking& booking : bookings_) {
+      const InactivePeriod& away = period(booking.period);
+      plan.evictions.push_back({away.tensor, away.after, booking.choice.lane == Lane::host ? Tier::host : Tier::ssd});
+    }
+    for (const std::size_t at : prefetch_order_) {
+      const Booking& booking = bookings_[at];
+      plan.prefetches.push_back(
+          {period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
+    }
+    std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
+    std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);
+    return plan;
+  }
+
+  std::int64_t overcommitted() const { return std::max<std::int64_t>(0, excess_.max()); }
+
+  // How long kernels wait for what the links could not take away in time: before each kernel at which the excess grows,
+  // as long as the growth takes on its way out. The wait is added to the slot before that kernel.
+  std::vector<std::uint64_t> with_waits() const {
+    const BytesPerSecond rate =
+        use_host_ ? machine_.link.from_device : std::min(machine_.link.from_device, machine_.ssd_write());
+    const auto excess = [&](std::uint32_t kernel) {
+      return std::max<std::int64_t>(0, excess_.max(kernel, kernel + 1));
+    };
+    std::vector<std::uint64_t> result = slots_;
+    std::int64_t before = excess(kernels_ - 1);
+    for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
+      const std::int64_t now = excess(kernel);
+      if (now > before)
+        result[(kernel + kernels_ - 1) % kernels_] +=
+            transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate).value;
+      before = now;
+    }
+    return result;
   }
 
  private:
-  static std::vector<std::uint64_t> slots(const Trace& trace) {
-    std::vector<std::uint64_t> result;
-    for (const Kernel& kernel : trace.kernels) result.push_back((kernel.gap + kernel.duration).value);
-    return result;
-  }
   std::vector<std::int64_t> over(const std::vector<Bytes>& bytes, Bytes capacity) const {
     std::vector<std::int64_t> result(kernels_, -static_cast<std::int64_t>(capacity.value));
     for (std::size_t kernel = 0; kernel < bytes.size(); ++kernel)
@@ -153,38 +241,6 @@ class Planner {
            time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency);
   }
 
-  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to
-  // the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
-  void choose_evictions() {
-    struct Candidate {
-      double ratio;
-      std::size_t period;
-    };
-    const auto worse = [&](const Candidate& a, const Candidate& b) {
-      if (a.ratio != b.ratio) return a.ratio < b.ratio;
-      const InactivePeriod& x = period(a.period);
-      const InactivePeriod& y = period(b.period);
-      return std::pair(x.after, x.tensor) > std::pair(y.after, y.tensor);
-    };
-    std::vector<Candidate> candidates;
-    if (excess_.max() > 0)
-      for (std::size_t index = 0; index < lifetimes_.periods.size(); ++index)
-        if (plannable(index))
-          if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
-    std::priority_queue heap(worse, std::move(candidates));
-    while (!heap.empty() && excess_.max() > 0) {
-      Candidate top = heap.top();
-      heap.pop();
-      const auto now = choice(top.period);
-      if (!now) continue;
-      top.ratio = now->ratio;
-      if (!heap.empty() && worse(top, heap.top()))
-        heap.push(top);
-      else
-        book(top.period, *now);
-    }
-  }
-
   void book(std::size_t index, const Choice& choice) {
     const auto size = static_cast<std::int64_t>(bytes(index).value);
     out_.book_forward(choice.lane, (period(index).after.value + 1) % kernels_, bytes(index).value);
@@ -192,50 +248,6 @@ class Planner {
     add(excess_, stretch(index, choice.left + 1, choice.returns), -size);
     add(choice.lane == Lane::host ? host_ : ssd_, stretch(index, 1, length(index)), size);
     bookings_.push_back({index, choice});
-  }
-
-  // In the order of the latest safe times, each prefetch moves back as long as the whole tensor fits.
-  void prefetch_eagerly() {
-    prefetch_order_.resize(bookings_.size());
-    for (std::size_t at = 0; at < bookings_.size(); ++at) prefetch_order_[at] = at;
-    const auto latest = [&](std::size_t at) {
-      const Booking& booking = bookings_[at];
-      return std::tuple(stretch(booking.period, booking.choice.returns, 0).begin,
-                        length(booking.period) - booking.choice.returns, period(booking.period).tensor);
-    };
-    std::ranges::sort(prefetch_order_, {}, latest);
-    for (const std::size_t at : prefetch_order_) {
-      Booking& booking = bookings_[at];
-      const auto size = static_cast<std::int64_t>(bytes(booking.period).value);
-      std::uint32_t start = booking.choice.returns;
-      const Stretch gained = stretch(booking.period, booking.choice.left + 1, start);
-      const std::uint32_t first = std::min(gained.count, kernels_ - gained.begin);
-      // From the end back: the part behind the iteration's end first, if there is one.
-      const std::uint32_t behind = gained.count - first;
-      const std::uint32_t stop = excess_.run_before(0, behind, -size);
-      std::uint32_t free = behind - stop;
-      if (stop == 0) free += gained.begin + first - excess_.run_before(gained.begin, gained.begin + first, -size);
-      start -= free;
-      add(excess_, stretch(booking.period, start, booking.choice.returns), size);
-      booking.choice.returns = start;
-    }
-  }
-
-  Plan plan() const {
-    Plan plan;
-    for (const Booking& booking : bookings_) {
-      const InactivePeriod& away = period(booking.period);
-      plan.evictions.push_back({away.tensor, away.after, booking.choice.lane == Lane::host ? Tier::host : Tier::ssd});
-    }
-    for (const std::size_t at : prefetch_order_) {
-      const Booking& booking = bookings_[at];
-      plan.prefetches.push_back(
-          {period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
-    }
-    std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
-    std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);
-    plan.overcommitted = {static_cast<std::uint64_t>(std::max<std::int64_t>(0, excess_.max()))};
-    return plan;
   }
 
   const Trace& trace_;
@@ -251,9 +263,34 @@ class Planner {
   std::vector<std::size_t> prefetch_order_;  // of bookings_, by latest safe time
 };
 
+std::vector<std::uint64_t> slots_of(const Trace& trace) {
+  std::vector<std::uint64_t> slots;
+  for (const Kernel& kernel : trace.kernels) slots.push_back((kernel.gap + kernel.duration).value);
+  return slots;
+}
+
+// Where the links cannot keep up, kernels will wait, and the links work on meanwhile. A plan that knows of those waits
+// finds windows for what else would leave as a victim and come back late, so it is made again on the longer timeline.
+Plan plan_with_waits(const Problem& problem, bool use_host) {
+  constexpr int kMostRounds = 8;
+  auto planner = std::make_unique<Planner>(problem, use_host, slots_of(problem.trace));
+  planner->choose_evictions();
+  const std::int64_t overcommitted = planner->overcommitted();
+  for (int round = 1; round < kMostRounds && planner->overcommitted() > 0; ++round) {
+    auto next = std::make_unique<Planner>(problem, use_host, planner->with_waits());
+    next->choose_evictions();
+    if (next->overcommitted() >= planner->overcommitted()) break;
+    planner = std::move(next);
+  }
+  planner->prefetch_eagerly();
+  Plan plan = planner->plan();
+  plan.overcommitted = {static_cast<std::uint64_t>(overcommitted)};
+  return plan;
+}
+
 }  // namespace
 
-Plan plan_g10_gds(const Problem& problem) { return Planner(problem, false).run(); }
-Plan plan_g10(const Problem& problem) { return Planner(problem, true).run(); }
+Plan plan_g10_gds(const Problem& problem) { return plan_with_waits(problem, false); }
+Plan plan_g10(const Problem& problem) { return plan_with_waits(problem, true); }
 
 }  // namespace spillway

@@ -9,9 +9,6 @@ namespace spillway {
 namespace {
 
 constexpr StreamId kStream{0};
-// Absent neighbours in the same place fault one after the other; reporting them together changes no time (their moves
-// take as long in sum) and saves events.
-constexpr std::uint32_t kFaultsAtOnce = 16;
 
 }  // namespace
 
@@ -142,27 +139,21 @@ void SimMachine::touch() {
       const BlockId block{blocks.first.value + in_access_};
       const Where place = where_[block.value];
       if (place == Where::device) continue;
-      if (place == Where::moving || announced_.contains(block)) return;
-      BlockRange absent{block, 1};
-      while (absent.count < kFaultsAtOnce && in_access_ + absent.count < blocks.count &&
-             where_[absent.end().value] == place)
-        ++absent.count;
-      if (place != Where::nowhere) iterations_.back().faults += absent.count;
-      announced_ = absent;
-      return push(Faulted{kStream, absent});
+      if (place == Where::moving || announced_ == block) return;
+      if (place != Where::nowhere) ++iterations_.back().faults;
+      announced_ = block;
+      return push(Faulted{kStream, {block, 1}});
     }
   }
-  announced_ = {};
+  announced_.reset();
   if (now_ > ready_at_) ++iterations_.back().stalled_kernels;
   step_ = Step::computing;
   deadline_ = now_ + trace_.kernels[kernel_].duration;
 }
 
-// What has been announced as absent arrives in order; what leaves again before it is touched faults again.
+// What leaves again before it is touched faults again.
 void SimMachine::arrive(BlockRange blocks) {
-  if (!blocks.contains(announced_.first)) return;
-  const BlockId end = std::min(announced_.end(), blocks.end());
-  announced_ = {end, announced_.end().value - end.value};
+  if (announced_ && blocks.contains(*announced_)) announced_.reset();
 }
 
 void SimMachine::finish_kernel() {

@@ -68,7 +68,7 @@ class SimMachine : public Machine {
   std::vector<BlockAccess> accesses_;  // of the current kernel
   std::size_t access_ = 0;             // the next block to touch, as access and place in it
   std::uint32_t in_access_ = 0;
-  BlockRange announced_;  // reported as absent and not arrived yet
+  std::optional<BlockId> announced_;  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations_;
 };
 

@@ -1,0 +1,205 @@
+// The same programs under the same executor on every machine there is: each must keep the promises of the machine port,
+// every byte a kernel reads must be what a run without limits reads, and the commands must be the same, link by link.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <xxhash.h>
+
+#include <cstring>
+#include <thread>
+
+#include "../cpu/support.h"
+#include "analysis/lifetimes.h"
+#include "executor/executor.h"
+#include "machines/sim/layout.h"
+#include "machines/sim/sim_machine.h"
+#include "program.h"
+#include "rules.h"
+#include "trace/validate.h"
+
+namespace spillway {
+namespace {
+
+struct Limits {
+  std::uint32_t device, host;
+};
+constexpr std::uint32_t kSsdBlocks = 400;
+
+PageTable table_for(const Layout& layout, Limits limits) {
+  PageTable table({kBlockBytes * limits.device, kBlockBytes * limits.host, kBlockBytes * kSsdBlocks});
+  for (const Bytes bytes : layout.block_bytes) table.add_blocks(1, bytes);
+  return table;
+}
+
+// Lets the executor decide until `over` says that the program has ended and nothing moves.
+template <class Over>
+void run_loop(RuledMachine& machine, PageTable table, Over&& over) {
+  Executor executor(std::move(table), {});
+  std::vector<Command> commands;
+  while (!over() || !machine.idle()) {
+    const auto event = machine.wait();
+    CHECK(event.has_value());
+    commands.clear();
+    executor.on(event->what, commands);
+    CHECK(!executor.failure());
+    machine.submit(commands);
+    executor.table().check_invariants();
+  }
+}
+
+RuledMachine::Asked run_on_sim(const Trace& program, Limits limits) {
+  const Lifetimes lifetimes = analyse_lifetimes(program);
+  const Layout layout = plain_layout(program);
+  const LinkRates rates{.to_device = 1e9,
+                        .from_device = 1e9,
+                        .ssd_read = 1e8,
+                        .ssd_write = 1e8,
+                        .host_latency = Nanos{1000},
+                        .ssd_read_latency = Nanos{1000},
+                        .ssd_write_latency = Nanos{1000},
+                        .fault_cost = Nanos{1000}};
+  const auto blocks = static_cast<std::uint32_t>(layout.block_bytes.size());
+  SimMachine sim(program, lifetimes, layout, rates, std::vector<std::optional<Tier>>(blocks));
+  RuledMachine ruled(sim, blocks, limits.device);
+  sim.begin_iteration();
+  run_loop(ruled, table_for(layout, limits), [&] { return sim.iteration_over(); });
+  return ruled.asked();
+}
+
+// A kernel's arithmetic: what it writes depends on every byte that it reads, and on which kernel and block it is.
+std::uint64_t digest(const std::byte* block, std::uint64_t sum) {
+  return XXH3_64bits_withSeed(block, kBlockBytes.value, sum);
+}
+void write_result(std::byte* block, std::uint64_t result) {
+  constexpr std::size_t kPage = 4096;
+  std::memcpy(block, &result, sizeof result);
+  for (std::size_t done = sizeof result; done < kBlockBytes.value; done *= 2) std::memcpy(block + done, block, done);
+  for (std::size_t at = 0; at < kBlockBytes.value; at += kPage) std::memcpy(block + at, &at, sizeof at);
+}
+template <class Memory>
+std::uint64_t compute(std::span<const BlockAccess> accesses, std::uint64_t kernel, Memory&& memory) {
+  std::uint64_t sum = kernel;
+  for (const BlockAccess& access : accesses)
+    for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
+      if (access.writes)
+        write_result(memory(block), sum + block.value);
+      else
+        sum = digest(memory(block), sum);
+  return sum;
+}
+
+// The results of all kernels in a run without limits.
+std::vector<std::uint64_t> run_in_plain_memory(const Trace& program) {
+  const Layout layout = plain_layout(program);
+  std::vector<std::vector<std::byte>> blocks(layout.block_bytes.size());
+  std::vector<std::uint64_t> sums;
+  for (const Kernel& kernel : program.kernels)
+    sums.push_back(compute(layout.accesses(program, kernel), sums.size(), [&](BlockId block) {
+      blocks[block.value].resize(kBlockBytes.value);
+      return blocks[block.value].data();
+    }));
+  return sums;
+}
+
+// Gives back in `limits` what the machine has for blocks: the copying path needs some of its frames for itself.
+RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMethod method) {
+  const Lifetimes lifetimes = analyse_lifetimes(program);
+  const Layout layout = plain_layout(program);
+  const auto blocks = static_cast<std::uint32_t>(layout.block_bytes.size());
+  auto file = SpillFile::open(spill_directory(), kBlockBytes * kSsdBlocks);
+  CHECK(file.has_value() && file->reserve(kSsdBlocks).has_value());
+  auto machine = CpuMachine::make(
+      {.device_frames = limits.device, .host_frames = limits.host, .range_blocks = blocks + 1, .method = method},
+      *file);
+  CHECK(machine.has_value());
+  CpuMachine& cpu = **machine;
+  limits.device = cpu.device_blocks();
+  RuledMachine ruled(cpu, blocks + 1, limits.device);
+  std::vector<std::uint64_t> sums;
+  std::atomic<bool> ended{false};
+  std::thread script([&] {
+    Inbox& inbox = cpu.inbox();
+    const StreamId stream = cpu.streams().of_this_thread();
+    for (std::uint32_t at = 0; at < program.kernels.size(); ++at) {
+      for (const TensorId tensor : lifetimes.births[at]) inbox.allocated(tensor, layout.tensors[tensor.value]);
+      const auto accesses = layout.accesses(program, program.kernels[at]);
+      inbox.kernel_ready(stream, {at}, accesses);
+      sums.push_back(compute(accesses, at, [&](BlockId block) { return cpu.range().block(block.value); }));
+      inbox.kernel_done(stream);
+      for (const TensorId tensor : lifetimes.deaths[at]) inbox.freed(tensor, layout.tensors[tensor.value]);
+    }
+    ended = true;
+    // Messages are read before a fault is served: the loop has seen all when this block is there.
+    cpu.range().block(blocks)[0] = std::byte{1};
+  });
+  bool last_touched = false;
+  PageTable table = table_for(layout, limits);
+  table.add_blocks(1, kBlockBytes);
+  run_loop(ruled, std::move(table), [&] {
+    last_touched |= !ruled.asked().populated.empty() && ruled.asked().populated.back().value == blocks;
+    return ended && last_touched;
+  });
+  script.join();
+  EXPECT_EQ(sums, run_in_plain_memory(program));
+  return ruled.asked();
+}
+
+void expect_same_commands(const RuledMachine::Asked& sim, RuledMachine::Asked cpu) {
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) {
+        EXPECT_EQ(sim.moved(from, to), cpu.moved(from, to)) << to_text(from) << " to " << to_text(to);
+      }
+  cpu.populated.pop_back();  // the block that ends the run
+  EXPECT_EQ(sim.populated, cpu.populated);
+  EXPECT_EQ(sim.discarded, cpu.discarded);
+}
+
+TEST(Conformance, RandomProgramsAreValidTraces) {
+  rc::check([](std::uint64_t seed) {
+    const Trace program = random_program(seed, 40);
+    const auto valid = validate(program, "program");
+    RC_ASSERT(valid.has_value());
+  });
+}
+
+TEST(Conformance, SimKeepsThePromisesOfAMachine) {
+  rc::check([] {
+    const auto device = *rc::gen::inRange<std::uint32_t>(20, 60);
+    const auto host = *rc::gen::inRange<std::uint32_t>(0, 30);
+    run_on_sim(random_program(*rc::gen::arbitrary<std::uint64_t>(), 40), {device, host});
+  });
+}
+
+class CpuConformance : public testing::TestWithParam<EvictionMethod> {
+ protected:
+  void SetUp() override {
+    REQUIRE_PAGE_FAULTS();
+    if (auto chosen = choose(GetParam()); !chosen) GTEST_SKIP() << chosen.error().message;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Paths, CpuConformance, testing::Values(EvictionMethod::move, EvictionMethod::copy),
+                         [](const auto& param_info) { return std::string(to_text(param_info.param)); });
+
+TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) {
+  for (std::uint64_t seed = 1; seed <= 2 * kEffort; ++seed) {
+    SCOPED_TRACE(seed);
+    const Trace program = random_program(seed, 60);
+    Limits limits{28 + static_cast<std::uint32_t>(seed) % 3 * 4, seed % 2 == 0 ? 0u : 10u};
+    const auto cpu = run_on_cpu(program, limits, GetParam());
+    EXPECT_FALSE(cpu.moved(Tier::device, Tier::ssd).empty());
+    expect_same_commands(run_on_sim(program, limits), cpu);
+  }
+}
+
+// Sim takes neighbouring faults together, so where a kernel pushes its own blocks out the victims may differ.
+TEST_P(CpuConformance, KernelsThatAreLargerThanTheDeviceReadWhatTheyShould) {
+  for (std::uint64_t seed = 1; seed <= kEffort; ++seed) {
+    SCOPED_TRACE(seed);
+    Limits limits{20, seed % 2 == 0 ? 0u : 10u};
+    run_on_cpu(random_program(seed, 40), limits, GetParam());
+  }
+}
+
+}  // namespace
+}  // namespace spillway
