@@ -1,8 +1,8 @@
-// What planning and simulating cost: bench/simulate [TRACE ...]
+// What planning and simulating cost: bench/simulate TRACE...
 //
-// For each trace (default: the public G10 artifact's, where they are found) and policy, and again for the trace twice
-// over as one iteration: kernels, moves, wall time of the plan and of the simulation (the best of three), peak memory
-// of a process that does nothing else, and the ratio of the doubled trace's times to the plain one's.
+// For each trace and policy, and again for the trace twice over as one iteration: kernels, moves, wall time of the plan
+// and of the simulation (the best of three), peak memory of a process that does nothing else, and the ratio of the
+// doubled trace's times to the plain one's.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -103,15 +103,7 @@ Cost measure_apart(const Trace& trace, const Policy& policy, const MachineModel&
   return cost;
 }
 
-int run(std::vector<std::string> paths) {
-  if (paths.empty())
-    for (const char* name : {"BERT_Base-256", "VIT-1280", "ResNet152-1280"})
-      if (const std::string folder = std::string("../shared/g10/") + name; std::filesystem::exists(folder))
-        paths.push_back(folder);
-  if (paths.empty()) {
-    fmt::print(stderr, "bench/simulate: the G10 traces are not at ../shared/g10; name trace files\n");
-    return 1;
-  }
+int run(const std::vector<std::string>& paths) {
   const auto machine = load_machine("a100");
   CHECK(machine.has_value());
   Table table({{"trace", Align::left},
@@ -152,4 +144,10 @@ int run(std::vector<std::string> paths) {
 }  // namespace
 }  // namespace spillway
 
-int main(int argc, char** argv) { return spillway::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    fmt::print(stderr, "usage: bench/simulate TRACE...   (trace files, or statistics folders of the G10 artifact)\n");
+    return 2;
+  }
+  return spillway::run({argv + 1, argv + argc});
+}

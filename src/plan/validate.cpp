@@ -138,7 +138,8 @@ class Validator {
       }
       const std::uint64_t limit = (tier == Tier::host ? machine_.host.memory : machine_.ssd_capacity()).value;
       std::uint64_t held = at_start;
-      for (std::uint32_t kernel = 0; kernel <= kernels_; ++kernel) {
+      // What leaves after the last kernel counts from the first on: it is among what is held at the start.
+      for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
         held = held + more[kernel] - less[kernel];
         if (held > limit)
           return fail(Errc::bad_input,

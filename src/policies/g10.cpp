@@ -134,8 +134,10 @@ class Planner {
   // How long kernels wait for what the links could not take away in time: before each kernel at which the excess grows,
   // as long as the growth takes on its way out. The wait is added to the slot before that kernel.
   std::vector<std::uint64_t> with_waits() const {
-    const BytesPerSecond rate =
-        use_host_ ? machine_.link.from_device : std::min(machine_.link.from_device, machine_.ssd_write());
+    const auto rate = [&](std::uint32_t kernel) {
+      const bool host = use_host_ && host_.max(kernel, kernel + 1) < 0;
+      return host ? machine_.link.from_device : std::min(machine_.link.from_device, machine_.ssd_write());
+    };
     const auto excess = [&](std::uint32_t kernel) {
       return std::max<std::int64_t>(0, excess_.max(kernel, kernel + 1));
     };
@@ -145,7 +147,7 @@ class Planner {
       const std::int64_t now = excess(kernel);
       if (now > before)
         result[(kernel + kernels_ - 1) % kernels_] +=
-            transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate).value;
+            transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate(kernel)).value;
       before = now;
     }
     return result;
@@ -255,7 +257,7 @@ class Planner {
   const MachineModel& machine_;
   bool use_host_;
   std::uint32_t kernels_;
-  std::vector<std::uint64_t> slots_;  // nanoseconds: a kernel and the gap before it
+  std::vector<std::uint64_t> slots_;  // nanoseconds; see the constructor
   Pressure excess_;                   // bytes on the device over its capacity
   Pressure host_, ssd_;               // planned bytes over the tiers' capacities
   Traffic out_, in_;

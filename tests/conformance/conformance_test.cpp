@@ -156,19 +156,19 @@ void expect_same_commands(const RuledMachine::Asked& sim, RuledMachine::Asked cp
 }
 
 TEST(Conformance, RandomProgramsAreValidTraces) {
-  rc::check([](std::uint64_t seed) {
+  EXPECT_TRUE(rc::check([](std::uint64_t seed) {
     const Trace program = random_program(seed, 40);
     const auto valid = validate(program, "program");
     RC_ASSERT(valid.has_value());
-  });
+  }));
 }
 
 TEST(Conformance, SimKeepsThePromisesOfAMachine) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto device = *rc::gen::inRange<std::uint32_t>(20, 60);
     const auto host = *rc::gen::inRange<std::uint32_t>(0, 30);
     run_on_sim(random_program(*rc::gen::arbitrary<std::uint64_t>(), 40), {device, host});
-  });
+  }));
 }
 
 class CpuConformance : public testing::TestWithParam<EvictionMethod> {

@@ -1,6 +1,7 @@
 // Paged memory and the rest of the system: system calls, forks, signals, errors of the disk.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -117,6 +118,18 @@ TEST_P(PagerSystemTest, AForkedChildThatTouchesATensorIsToldWhyAndDies) {
   });
   EXPECT_EQ(WEXITSTATUS(grandchild.status), 7);
   for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
+}
+
+TEST_P(PagerSystemTest, WhatAForkedChildMapsNeverLiesInTheManagedRange) {
+  auto pager = started(config());
+  const ChildEnd end = in_child([&] {
+    for (int round = 0; round < 100; ++round) {
+      void* mapped = ::mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (mapped == MAP_FAILED || pager->contains(mapped)) return 1;
+    }
+    return 0;
+  });
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
 }
 
 TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {

@@ -37,9 +37,9 @@ void* Hook::allocate(std::size_t bytes) {
   const StorageId id = storages_.add(*memory, bytes);
   if (running) {
     running->event.births.push_back({.storage = id, .bytes = Bytes{bytes}});
-  } else if (recorder_) {
+  } else {
     const std::scoped_lock lock(mutex_);
-    recorder_->born_outside({.storage = id, .bytes = Bytes{bytes}});
+    if (recorder_) recorder_->born_outside({.storage = id, .bytes = Bytes{bytes}});
   }
   return *memory;
 }
@@ -55,9 +55,9 @@ void Hook::free(void* memory) noexcept {
   if (!storage) return;
   if (running) {
     running->event.deaths.push_back(storage->id);
-  } else if (recorder_) {
+  } else {
     const std::scoped_lock lock(mutex_);
-    recorder_->died_outside(storage->id);
+    if (recorder_) recorder_->died_outside(storage->id);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -71,6 +72,20 @@ PageTable page_table(const Layout& layout, const std::vector<std::optional<Tier>
     if (placed[block]) table.place({block}, *placed[block]);
   }
   return table;
+}
+
+// In blocks, each counted once.
+Bytes largest_working_set(const Trace& trace, const Layout& layout) {
+  std::vector<std::uint32_t> counted_for(layout.block_bytes.size(), UINT32_MAX);
+  Bytes largest;
+  for (std::uint32_t at = 0; at < trace.kernels.size(); ++at) {
+    Bytes sum;
+    for (const BlockAccess& access : layout.accesses(trace, trace.kernels[at]))
+      for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
+        if (std::exchange(counted_for[block.value], at) != at) sum += layout.block_bytes[block.value];
+    largest = std::max(largest, sum);
+  }
+  return largest;
 }
 
 // What is measured of one iteration.
@@ -143,6 +158,12 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
 
   const PerTier<Bytes> limits = capacity(machine, traits);
   Layout layout = plain_layout(trace);
+  if (!traits.kernels_fault) {
+    // Small tensors share blocks, which are larger than what the kernel uses of them.
+    result.shortfall.device = excess(largest_working_set(trace, layout), limits.device);
+    result.feasible = result.shortfall.device == Bytes{};
+    if (!result.feasible) return result;
+  }
   auto placed = cold_placement(trace, lifetimes, layout, limits);
   if (!placed) {
     // Tensors that fill all tiers leave no room to move any.

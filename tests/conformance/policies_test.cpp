@@ -1,0 +1,73 @@
+// Every policy on random traces and machines, planned, checked and simulated to the end.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "machines/sim/simulate.h"
+#include "plan/validate.h"
+#include "policies/policies.h"
+#include "trace/random_trace.h"
+
+namespace spillway {
+namespace {
+
+MachineModel machine(Bytes device, Bytes host) {
+  MachineModel model;
+  model.name = "test";
+  model.device.memory = device;
+  model.host.memory = host;
+  model.link.to_device = model.link.from_device = {10'000'000'000};
+  model.ssd.read = {3'000'000'000};
+  model.ssd.write = {2'000'000'000};
+  model.ssd.capacity = 4_GiB;
+  model.fault = {Nanos{20'000}, 64_KiB};
+  return model;
+}
+
+Bytes all_moved(const SimulationResult& result) {
+  Bytes sum;
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) sum += result.moved(from, to);
+  return sum;
+}
+
+TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveNothingThatFits) {
+  EXPECT_TRUE(rc::check([] {
+    const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>());
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    const Bytes peak = std::ranges::max(lifetimes.live);
+    const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
+    const MachineModel model = machine({std::max<std::uint64_t>(4_MiB .value, peak.value / 100 * percent)},
+                                       Bytes{*rc::gen::inRange<std::uint64_t>(0, 256) << 20});
+    const bool fits = peak <= model.device.memory;
+    for (const Policy& policy : kPolicies) {
+      std::optional<Plan> plan;
+      if (policy.plan != nullptr) {
+        plan = policy.plan({trace, lifetimes, model});
+        plan->trace_hash = "hash";
+        const auto valid = validate_plan(*plan, trace, "hash", lifetimes, model);
+        if (!valid) RC_FAIL(valid.error().message);
+      }
+      const auto result = simulate(trace, lifetimes, model, policy.traits, plan ? &*plan : nullptr);
+      RC_ASSERT(result.has_value());
+      if (!result->feasible) {
+        RC_ASSERT(!fits && policy.name != "ideal");
+        continue;
+      }
+      RC_ASSERT(result->iteration >= result->ideal);
+      if (policy.traits.unlimited_device) RC_ASSERT(result->iteration == result->ideal);
+      if (!policy.traits.unlimited_device) RC_ASSERT(result->peak.device <= model.device.memory);
+      RC_ASSERT(result->peak.host <= (policy.traits.uses_host ? model.host.memory : Bytes{}));
+      RC_ASSERT(result->peak.ssd <= model.ssd_capacity());
+      if (!policy.traits.kernels_fault) RC_ASSERT(result->faults == 0u);
+      if (fits) RC_ASSERT(all_moved(*result) == Bytes{} && result->stall() == Nanos{} && result->faults == 0u);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace spillway
