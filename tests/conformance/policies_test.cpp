@@ -37,7 +37,7 @@ Bytes all_moved(const SimulationResult& result) {
 
 TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveNothingThatFits) {
   EXPECT_TRUE(rc::check([] {
-    const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>());
+    const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 6, .bytes_most = 16 << 20});
     const Lifetimes lifetimes = analyse_lifetimes(trace);
     const Bytes peak = std::ranges::max(lifetimes.live);
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);

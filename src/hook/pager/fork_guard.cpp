@@ -47,8 +47,8 @@ struct ForkGuards {
       ForkGuard* guard = place.load();
       if (guard == nullptr || guard->in_child_.exchange(true)) continue;
       // The range is a hole here. Left open, the child's own mappings would end up in it and pass for managed memory.
-      ::mmap(const_cast<std::byte*>(guard->begin_), guard->bytes_, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+      CHECK(::mmap(const_cast<std::byte*>(guard->begin_), guard->bytes_, PROT_NONE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) == guard->begin_);
       for (const int descriptor : guard->descriptors_) ::close(descriptor);
       any = true;
     }
