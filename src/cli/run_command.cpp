@@ -9,8 +9,8 @@
 #include "cli/script.h"
 #include "hook/session/launch.h"
 #include "hook/session/output_file.h"
-#include "hook/session/preflight.h"
 #include "hook/session/run_report.h"
+#include "hook/session/session_pager.h"
 
 namespace spillway {
 namespace {
@@ -57,7 +57,7 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
-  return preflight(config);
+  return Pager::check(pager_config(config));
 }
 
 Result<int> run(const RunOptions& options) {

@@ -93,8 +93,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
 std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out) {
   std::uint64_t missing = 0;
-  // A planned prefetch that still waits in its queue is waited for, too, and from now on as urgently as a kernel's
-  // need.
+  // A planned prefetch that still waits in its queue is waited for, too, from now on as urgently as a kernel's need.
   const std::vector<BlockRange> issued = migration_.issued_prefetches(blocks);
   const auto is_issued = [&](BlockId block) {
     return std::ranges::any_of(issued, [&](const BlockRange& range) { return range.contains(block); });

@@ -36,9 +36,8 @@ class Executor {
   const PageTable& table() const { return migration_.table(); }
   const PerLink<Bytes>& moved() const { return migration_.moved(); }
   const std::optional<Failure>& failure() const { return migration_.failure(); }
-  std::uint64_t skipped_commands() const {
-    return skipped_commands_;
-  }  // the plan's, whose tensor was not where it said
+  // The plan's, whose tensor was not where it said.
+  std::uint64_t skipped_commands() const { return skipped_commands_; }
 
  private:
   enum class StreamState : std::uint8_t { idle, waiting, running };

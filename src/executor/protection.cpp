@@ -53,8 +53,7 @@ void Protection::unpin_oldest(Window& window) {
 }
 
 bool Protection::relax(StreamId stream) {
-  // Somebody else's window first: with a budget of a whole window for each thread, this takes from threads that
-  // stopped.
+  // Somebody else's window first: with a budget of a whole window for each thread, only threads that stopped lose it.
   for (auto window = windows_.begin(); window != windows_.end(); ++window) {
     if (window->stream == stream) continue;
     unpin_oldest(*window);

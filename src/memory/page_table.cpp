@@ -31,16 +31,12 @@ void PageTable::release(BlockId id) {
   if (dies) list(id.value);
 }
 
-void PageTable::pin(BlockId id) {
-  Block& block = blocks_[id.value];
-  if (block.pins++ == 0) pinned_ += Bytes{block.bytes};
-}
+void PageTable::pin(BlockId id) { ++blocks_[id.value].pins; }
 
 void PageTable::unpin(BlockId id) {
   Block& block = blocks_[id.value];
   CHECK(block.pins > 0);
   if (--block.pins > 0) return;
-  pinned_ -= Bytes{block.bytes};
   // It may stand before the cursor, which promised that everything there is pinned.
   if (block.listed) order_of(block).cursor = order_of(block).head;
 }
@@ -184,7 +180,7 @@ void PageTable::give(Tier tier, const Block& block) { used_[tier] -= Bytes{block
 
 void PageTable::check_invariants() const {
   PerTier<Bytes> used;
-  Bytes leaving, pinned;
+  Bytes leaving;
   std::uint32_t resident = 0;
   for (const Block& block : blocks_) {
     const Bytes bytes{block.bytes};
@@ -193,11 +189,10 @@ void PageTable::check_invariants() const {
     if (above) used.device += bytes;
     if (below) used[block.lower] += bytes;
     if (block.state == BlockState::leaving) leaving += bytes;
-    if (block.pins > 0) pinned += bytes;
     CHECK(block.listed == (block.state == BlockState::resident));
     resident += block.listed;
   }
-  CHECK(used == used_ && leaving == leaving_ && pinned == pinned_);
+  CHECK(used == used_ && leaving == leaving_);
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
   std::uint32_t listed = 0;
   for (const Order* order : {&live_, &dead_}) {

@@ -58,7 +58,6 @@ class PageTable {
   Bytes room(Tier tier) const { return capacity_[tier] - used_[tier]; }
   Bytes peak(Tier tier) const { return peak_[tier]; }
   Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
-  Bytes pinned() const { return pinned_; }    // bytes of pinned blocks, wherever they are
 
   // The block to give up next: a dead one if there is any, else the least recently migrated; resident and not pinned.
   std::optional<BlockId> victim();
@@ -96,7 +95,7 @@ class PageTable {
 
   std::vector<Block> blocks_;
   PerTier<Bytes> capacity_, used_, peak_;
-  Bytes leaving_, pinned_;
+  Bytes leaving_;
   Order live_, dead_;
 };
 

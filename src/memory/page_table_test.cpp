@@ -76,8 +76,8 @@ struct Model {
     int tensors = 0, pins = 0;
   };
   std::vector<Block> blocks;
-  std::vector<std::uint32_t>
-      order;  // resident blocks by arrival; dead and live ones mixed, each re-entering at its change
+  // Resident blocks by arrival, dead and live ones mixed; each enters again when it changes.
+  std::vector<std::uint32_t> order;
 
   void enter(std::uint32_t block) { order.push_back(block); }
   void leave(std::uint32_t block) { std::erase(order, block); }

@@ -47,11 +47,11 @@ class CpuMachineTest : public testing::TestWithParam<EvictionMethod> {
     REQUIRE_PAGE_FAULTS();
     if (auto chosen = choose(GetParam()); !chosen) GTEST_SKIP() << chosen.error().message;
   }
-  static Rig rig(CpuMachineOptions options) {
-    auto file = SpillFile::open(spill_directory(), kBlockBytes * 64);
+  static Rig rig(CpuMachineOptions options, std::uint32_t slots = 64) {
+    auto file = SpillFile::open(spill_directory(), kBlockBytes * slots);
     if (!file) ADD_FAILURE() << file.error().message;
     auto owned = std::make_unique<SpillFile>(std::move(*file));
-    CHECK(owned->reserve(64).has_value());
+    CHECK(owned->reserve(slots).has_value());
     if (options.device_frames == 0) options.device_frames = 10;
     options.range_blocks = 64;
     options.method = GetParam();
@@ -195,6 +195,45 @@ TEST_P(CpuMachineTest, ADeadBlockThatLivesAgainKeepsWhatWasWritten) {
   EXPECT_EQ(std::get<Faulted>(again).blocks, (BlockRange{{0}, 1}));
   rig.ask(Populate{{{0}, 1}});
   EXPECT_TRUE(holds(rig.block(0), kBlock, 2));
+}
+
+TEST_P(CpuMachineTest, ABlockWithANewTensorThatTheExecutorDoesNotKnowOfDoesNotLeave) {
+  for (const Tier to : {Tier::host, Tier::ssd}) {
+    Rig rig = CpuMachineTest::rig({.host_frames = 2});
+    rig.machine->inbox().allocated({0}, {{0}, 1});
+    std::thread first([&] { fill(rig.block(0), kBlock, 1); });
+    EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+    EXPECT_TRUE(std::holds_alternative<Faulted>(rig.next()));
+    rig.ask(Populate{{{0}, 1}});
+    first.join();
+    rig.machine->inbox().freed({0}, {{0}, 1});
+    rig.machine->inbox().allocated({1}, {{0}, 1});
+    fill(rig.block(0), kBlock, 2);
+    rig.ask(Move{.id = {1}, .blocks = {{0}, 1}, .from = Tier::device, .to = to, .urgency = Urgency::need});
+    const Event refused = rig.next();
+    ASSERT_TRUE(std::holds_alternative<MoveFailed>(refused));
+    EXPECT_TRUE(std::get<MoveFailed>(refused).cancelled);
+    EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
+    EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+    EXPECT_TRUE(rig.move(2, {{0}, 1}, Tier::device, to));
+    EXPECT_TRUE(rig.move(3, {{0}, 1}, to, Tier::device));
+    EXPECT_TRUE(holds(rig.block(0), kBlock, 2));
+  }
+}
+
+TEST_P(CpuMachineTest, AWriteForWhichThereIsNoSpaceIsRefusedUntilThereIs) {
+  Rig rig = CpuMachineTest::rig({}, 2);
+  rig.ask(Populate{{{0}, 5}});
+  for (std::uint32_t index = 0; index < 5; ++index) fill(rig.block(index), kBlock, index);
+  EXPECT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
+  rig.ask(Move{.id = {2}, .blocks = {{1}, 3}, .from = Tier::device, .to = Tier::ssd, .urgency = Urgency::need});
+  const Event refused = rig.answer();
+  ASSERT_TRUE(std::holds_alternative<MoveFailed>(refused));
+  EXPECT_TRUE(std::get<MoveFailed>(refused).cancelled);
+  EXPECT_TRUE(rig.move(3, {{0}, 1}, Tier::ssd, Tier::device));
+  EXPECT_TRUE(rig.move(4, {{1}, 2}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(rig.move(5, {{1}, 2}, Tier::ssd, Tier::device));
+  for (std::uint32_t index = 0; index < 5; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
 }
 
 TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {

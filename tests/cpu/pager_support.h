@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "hook/pager/pager.h"
@@ -36,9 +37,11 @@ struct Case {
   EvictionMethod method;
   Bytes host;
 };
-inline std::string name_of(const testing::TestParamInfo<Case>& info) {
-  return std::string(to_text(info.param.method)) + (info.param.host > Bytes{} ? "WithHost" : "");
+inline std::string to_text(const Case& a) {
+  return std::string(to_text(a.method)) + (a.host > Bytes{} ? "WithHost" : "");
 }
+inline void PrintTo(const Case& a, std::ostream* out) { *out << to_text(a); }
+inline std::string name_of(const testing::TestParamInfo<Case>& info) { return to_text(info.param); }
 inline const std::array kCases{Case{EvictionMethod::move, {}}, Case{EvictionMethod::copy, {}},
                                Case{EvictionMethod::move, 16_MiB}, Case{EvictionMethod::copy, 16_MiB}};
 

@@ -52,7 +52,6 @@ class FailingIo final : public BlockIo {
     if (const int error = fails_(transfer); error != 0) errors_.push_back({transfer.id, error});
     io_->start(transfer);
   }
-  std::size_t depth() const override { return io_->depth(); }
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
     const std::size_t before = ended.size();
     auto result = io_->wait(ended, timeout);

@@ -153,6 +153,53 @@ TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
   for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
 }
 
+TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) {
+  constexpr std::size_t kPage = 4096, kBlock = 2 << 20;
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  std::byte* tensor = tensors[3];
+  auto* block = tensor + (kBlock - reinterpret_cast<std::uintptr_t>(tensor) % kBlock);
+  EXPECT_TRUE(holds(tensor, kLarge, 3));  // Now it is there.
+  ASSERT_EQ(::madvise(block, 2 * kPage, MADV_DONTNEED), 0);
+  ASSERT_EQ(::madvise(block + kBlock, kBlock, MADV_DONTNEED), 0);
+  EXPECT_EQ(block[5], std::byte{});
+  block[kPage + 1] = std::byte{7};
+  for (int round = 0; round < 2; ++round) {
+    for (const std::size_t other : {0, 1, 2, 4, 5}) EXPECT_TRUE(holds(tensors[other], kLarge, other));
+    EXPECT_EQ(block[5], std::byte{});
+    EXPECT_EQ(block[kPage + 1], std::byte{7});
+    EXPECT_EQ(block[kPage + 2], std::byte{});
+    for (std::size_t at = 0; at < kBlock; at += kPage) EXPECT_EQ(block[kBlock + at + 3], std::byte{});
+  }
+  std::byte* end = block + 2 * kBlock;  // What follows is untouched.
+  std::vector<std::byte> expected(kLarge);
+  fill(expected.data(), kLarge, 3);
+  EXPECT_EQ(std::memcmp(end, expected.data() + (end - tensor), static_cast<std::size_t>(tensor + kLarge - end)), 0);
+}
+
+TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
+  const ChildEnd end = in_child([&] {
+    PagerConfig config = PagerTest::config();
+    config.patience = Nanos{200'000'000};
+    auto pager = started(config);
+    std::vector<std::byte*> tensors;
+    for (std::size_t index = 0; index < 6; ++index) {
+      tensors.push_back(granted(*pager, kLarge));
+      if (::mlock(tensors.back(), kLarge) != 0) return 2;
+      fill(tensors.back(), kLarge, index);
+    }
+    for (std::size_t index = 0; index < 6; ++index)
+      if (!holds(tensors[index], kLarge, index)) return 3;
+    return 0;
+  });
+  if (GetParam().method == EvictionMethod::copy) {
+    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
+  } else {
+    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
+    EXPECT_NE(end.text.find("mlock"), std::string::npos) << end.text;
+  }
+}
+
 TEST_P(PagerSystemTest, NothingIsLeftWhenTheProcessIsKilled) {
   const auto names = [] { return std::distance(std::filesystem::directory_iterator(spill_directory()), {}); };
   const auto before = names();
@@ -261,11 +308,11 @@ TEST(PagerConfiguration, WhatCannotWorkIsRefusedWithTheReason) {
   };
   PagerConfig config = small_config(EvictionMethod::copy);
   config.check_least_budget = true;
-  config.device = Pager::least_budget() - Bytes{1};
-  EXPECT_NE(refusal(config).find("too small"), std::string::npos) << refusal(config);
+  config.device = least_device_budget() - Bytes{1};
+  EXPECT_NE(refusal(config).find("too little"), std::string::npos) << refusal(config);
   config.device = {std::uint64_t{1} << 50};
-  EXPECT_NE(refusal(config).find("of this machine"), std::string::npos) << refusal(config);
-  config.device = Pager::least_budget();
+  EXPECT_NE(refusal(config).find("of memory that there is here"), std::string::npos) << refusal(config);
+  config.device = least_device_budget();
   EXPECT_EQ(refusal(config), "started");
   config.ssd_directory = "/dev/shm";
   EXPECT_NE(refusal(config).find("tmpfs"), std::string::npos) << refusal(config);

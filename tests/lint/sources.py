@@ -18,7 +18,7 @@ def is_test(file):
 
 
 def compile_commands(build):
-    """Source file, relative to the root -> its compiler's arguments without the compiler, its precompiled header, the input and the output."""
+    """Source file, relative to the root -> what its compiler is told, without precompiled header, input and output."""
     commands = {}
     for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
         source = Path(entry["file"])

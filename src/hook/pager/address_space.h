@@ -20,8 +20,6 @@ class AddressSpace {
   // The very offset and bytes that were taken.
   void give_back(std::uint64_t offset, Bytes bytes);
 
-  Bytes free_bytes() const { return free_; }
-
  private:
   struct Hole {
     std::uint64_t bytes, offset;

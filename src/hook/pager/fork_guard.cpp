@@ -70,9 +70,9 @@ struct ForkGuards {
       if (guard == nullptr || address - reinterpret_cast<std::uintptr_t>(guard->begin_) >= guard->bytes_) continue;
       constexpr std::string_view kText =
           "spillway: a forked process has touched a tensor of its parent, whose memory is limited and not shared with "
-          "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or send it a copy of "
-          "the "
-          "tensor that was made in shared memory\n";
+          "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or put the tensor "
+          "into "
+          "shared memory first (tensor.share_memory_())\n";
       [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
       ::signal(SIGSEGV, SIG_DFL);
       return;  // The instruction runs again and ends the process.

@@ -11,8 +11,9 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "hook/pager/pager_config.h"
+#include "machines/cpu/eviction_method.h"
 #include "machines/cpu/quiet_thread.h"
+#include "machines/cpu/ring.h"
 #include "memory/page_table.h"
 
 namespace spillway {
@@ -33,6 +34,15 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
           std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
       heap_(machine_->range().blocks()) {}
 
+Result<> Pager::check(const PagerConfig& config) {
+  TRY_VOID(size_of(config));
+  TRY(const SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
+  TRY_VOID(choose(config.method));
+  TRY(const Doorbell bell, Doorbell::make());
+  TRY_VOID(Ring::open(file.fd(), bell));
+  return {};
+}
+
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
   TRY(const PagerSize size, size_of(config));
   TRY(const EvictionMethod method, choose(config.method));
@@ -42,6 +52,7 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                       .host_frames = size.host_frames,
                                       .range_blocks = range_blocks(size, file->capacity_slots()),
                                       .method = method,
+                                      .patience = config.patience,
                                       .around_io = config.around_io},
                                      *file));
   std::unique_ptr<Pager> pager(new Pager(std::move(config), method, std::move(file), std::move(machine)));
@@ -80,6 +91,7 @@ void Pager::run() noexcept {
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
     machine_->submit(commands);
     commands.clear();
+    if (config_.on_progress) config_.on_progress(stats());
   }
 }
 
@@ -101,6 +113,7 @@ std::string Pager::explain(const Failure& failure) const {
 }
 
 void Pager::fail_for_good(const std::string& message) noexcept {
+  if (config_.on_progress) config_.on_progress(stats());
   if (config_.on_failure) return config_.on_failure(message);
   const std::string text = "spillway: " + message + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
@@ -113,11 +126,12 @@ Result<void*> Pager::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto proposed = heap_.propose(wanted);
   if (!proposed)
-    return fail(Errc::out_of_memory,
-                fmt::format("no room for {}: the largest tensor that fits is smaller; device memory "
-                            "{}, host memory {}, ssd {} in {}",
-                            to_text(wanted), to_text(config_.device), to_text(config_.host),
-                            to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
+    return fail(
+        Errc::out_of_memory,
+        fmt::format("no room for {}: no hole between the tensors is that large; tensors take {}, device memory {}, "
+                    "host memory {}, ssd {} in {}",
+                    to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
+                    to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
   if (auto reserved = reserve(heap_.blocks_in_use() + heap_.new_blocks(*proposed), wanted); !reserved) {
     heap_.cancel(*proposed);
     return std::unexpected(std::move(reserved).error());

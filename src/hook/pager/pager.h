@@ -3,7 +3,6 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -14,46 +13,15 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "executor/executor.h"
+#include "hook/pager/byte_extent.h"
 #include "hook/pager/fork_guard.h"
+#include "hook/pager/pager_config.h"
 #include "hook/pager/tensor_heap.h"
 #include "machines/cpu/cpu_machine.h"
-#include "machines/cpu/eviction_method.h"
 #include "machines/cpu/spill_file.h"
 #include "memory/tier.h"
 
 namespace spillway {
-
-struct PagerConfig {
-  Bytes device;  // the budget: every frame held for tensors counts
-  Bytes host;
-  std::string ssd_directory = "/var/tmp";
-  Bytes ssd_capacity;  // zero: what the file system has
-  EvictionMethod method = EvictionMethod::automatic;
-  bool victims_to_host = true;
-  // Called on the run loop's thread when nothing can be served any more: threads wait for blocks that will never come,
-  // so it must end the process. The default writes the message to stderr and exits with status 1.
-  std::function<void(const std::string&)> on_failure = {};
-  // For tests.
-  bool check_least_budget = true;
-  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
-};
-
-struct ByteExtent {
-  const void* begin = nullptr;
-  std::size_t bytes = 0;
-  bool writes = false;
-  bool sparse = false;  // touches some of the bytes, nobody knows beforehand which
-};
-
-struct PagerStats {
-  std::string_view eviction_path;  // "move" or "copy"
-  Bytes device_budget, host_budget, ssd_capacity;
-  std::uint64_t faults = 0;
-  PerLink<Bytes> moved;
-  PerTier<Bytes> peak;
-  Nanos stall_of_all_threads;  // summed: two threads that wait a second make two
-  Nanos stall_of_the_process;  // time in which at least one thread waited
-};
 
 // Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the
 // process that started it; none waits for the run loop, and none may be made while holding what a thread needs that
@@ -63,6 +31,9 @@ struct PagerStats {
 class Pager {
  public:
   static Result<std::unique_ptr<Pager>> start(PagerConfig config);
+  // Whether it could be started here: the budgets, the directory, and the rights and abilities of this kernel, each
+  // tried for real and given back. The error says what is missing and the remedy.
+  static Result<> check(const PagerConfig& config);
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
@@ -89,9 +60,6 @@ class Pager {
   // For tests: where frames can be.
   const MemoryRange& range() const { return machine_->range(); }
   const MemoryRange& staging() const { return machine_->staging(); }
-
-  // The least budget: blocks for what each thread's instruction may need at a time.
-  static Bytes least_budget();
 
  private:
   Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,

@@ -7,40 +7,42 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "hook/pager/usable_memory.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::uint32_t kBlocksForAThread = 16;
-
-std::uint32_t threads_that_can_run() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return static_cast<std::uint32_t>(CPU_COUNT(&allowed));
-  return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-Bytes memory_of_this_machine() {
-  return {static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE))};
-}
+constexpr std::uint64_t kBlocksForACpu = 16;
 
 }  // namespace
 
-Bytes Pager::least_budget() { return kBlockBytes * kBlocksForAThread * threads_that_can_run(); }
+Bytes least_device_budget() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  long count = 0;
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) count = CPU_COUNT(&cpus);
+  if (count <= 0) count = ::sysconf(_SC_NPROCESSORS_ONLN);  // more CPUs than the set has room for
+  return kBlockBytes * kBlocksForACpu * static_cast<std::uint64_t>(std::max(count, 1L));
+}
 
 Result<PagerSize> size_of(const PagerConfig& config) {
-  const Bytes memory = memory_of_this_machine();
-  if (config.check_least_budget && config.device < Pager::least_budget())
-    return fail(Errc::usage,
-                fmt::format("a device memory of {} is too small: each of {} threads needs {}, {} in all; give "
-                            "at least that with --device-memory, or use fewer threads (taskset)",
-                            to_text(config.device), threads_that_can_run(), to_text(kBlockBytes * kBlocksForAThread),
-                            to_text(Pager::least_budget())));
-  if (config.device > memory || config.host > memory - config.device)
-    return fail(Errc::usage,
-                fmt::format("device memory of {} and host memory of {} are more than the {} of this machine; "
-                            "ask for less with --device-memory or --host-memory",
-                            to_text(config.device), to_text(config.host), to_text(memory)));
+  const Bytes least = least_device_budget();
+  if (config.check_least_budget && config.device < least)
+    return fail(
+        Errc::usage,
+        fmt::format("--device-memory {} is too little: the least is {}, {} blocks of {} for each of the {} CPUs "
+                    "that the script may use; give more, or fewer CPUs (taskset -c 0)",
+                    to_text(config.device), to_text(least), kBlocksForACpu, to_text(kBlockBytes),
+                    least.value / (kBlockBytes * kBlocksForACpu).value));
+  TRY(const Bytes memory, usable_memory());
+  if (config.device > memory)
+    return fail(Errc::usage, fmt::format("--device-memory {} is more than the {} of memory that there is here; the "
+                                         "device is a part of it, so give less",
+                                         to_text(config.device), to_text(memory)));
+  if (config.host > memory - config.device)
+    return fail(Errc::usage, fmt::format("--host-memory {} and --device-memory {} together are more than the {} of "
+                                         "memory that there is here; give less of either",
+                                         to_text(config.host), to_text(config.device), to_text(memory)));
   return PagerSize{static_cast<std::uint32_t>(config.device.value / kBlockBytes.value),
                    static_cast<std::uint32_t>(config.host.value / kBlockBytes.value)};
 }
@@ -48,8 +50,10 @@ Result<PagerSize> size_of(const PagerConfig& config) {
 std::uint32_t range_blocks(PagerSize size, std::uint32_t ssd_slots) {
   const std::uint64_t all = std::uint64_t{size.device_frames} + size.host_frames + ssd_slots;
   // A table entry for each: beyond 16 times the machine's memory there is nothing to win.
-  const std::uint64_t most = 16 * memory_of_this_machine().value / kBlockBytes.value;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * all, 64, std::max<std::uint64_t>(most, 64)));
+  const std::uint64_t memory =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t most = std::max<std::uint64_t>(16 * memory / kBlockBytes.value, 64);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * all, 64, most));
 }
 
 }  // namespace spillway

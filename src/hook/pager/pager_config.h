@@ -1,13 +1,52 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/result.h"
-#include "hook/pager/pager.h"
+#include "base/units.h"
+#include "machines/cpu/block_io.h"
+#include "machines/cpu/eviction_method.h"
+#include "memory/tier.h"
 
 namespace spillway {
 
-// The budgets in blocks, checked against what this machine has; errors name the value, the limit and the remedy.
+struct PagerStats {
+  std::string_view eviction_path;  // "move" or "copy"
+  Bytes device_budget, host_budget, ssd_capacity;
+  std::uint64_t faults = 0;
+  PerLink<Bytes> moved;
+  PerTier<Bytes> peak;
+  Nanos stall_of_all_threads;  // summed: two threads that wait a second make two
+  Nanos stall_of_the_process;  // time in which at least one thread waited
+};
+
+struct PagerConfig {
+  Bytes device;  // the budget: every frame held for tensors counts
+  Bytes host;
+  std::string ssd_directory = "/var/tmp";
+  Bytes ssd_capacity;  // zero: what the file system has
+  EvictionMethod method = EvictionMethod::automatic;
+  bool victims_to_host = true;
+  // Both are called on the run loop's thread, and so must not touch managed memory. The first whenever the counters may
+  // have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so it
+  // must end the process; the default writes the message to stderr and exits with status 1.
+  std::function<void(const PagerStats&)> on_progress = {};
+  std::function<void(const std::string&)> on_failure = {};
+  // For tests.
+  bool check_least_budget = true;
+  Nanos patience{60'000'000'000};  // see CpuMachineOptions
+  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
+};
+
+// 16 blocks for each CPU that we may run on: each may have a thread that touches tensors, and one instruction of a
+// thread must find all its blocks at once.
+Bytes least_device_budget();
+
+// The budgets in blocks, checked against what this machine has; errors name the option, the limit and the remedy.
 struct PagerSize {
   std::uint32_t device_frames = 0;
   std::uint32_t host_frames = 0;

@@ -11,27 +11,29 @@ constexpr Bytes kLarge = 1_MiB;
 constexpr Bytes kSmallGranule{64};  // what PyTorch wants its memory aligned to
 constexpr Bytes kLargeGranule{4096};
 
+std::uint64_t bytes_for_small(std::uint32_t blocks) { return kBlockBytes.value * std::max(blocks / 4, 1u); }
+
 }  // namespace
 
 TensorHeap::TensorHeap(std::uint32_t blocks)
-    : small_bytes_(kBlockBytes.value * std::max(blocks / 4, 1u)),
-      small_(Bytes{small_bytes_}, kSmallGranule),
-      large_(Bytes{kBlockBytes.value * blocks - small_bytes_}, kLargeGranule),
+    : small_{0, {Bytes{bytes_for_small(blocks)}, kSmallGranule}},
+      large_{bytes_for_small(blocks), {kBlockBytes * blocks - Bytes{bytes_for_small(blocks)}, kLargeGranule}},
       tensors_(blocks) {
   CHECK(blocks >= 2);
 }
 
-AddressSpace& TensorHeap::space_of(Bytes bytes) { return bytes < kLarge ? small_ : large_; }
-std::uint64_t TensorHeap::base_of(Bytes bytes) const { return bytes < kLarge ? 0 : small_bytes_; }
-
 std::optional<TensorHeap::Place> TensorHeap::propose(Bytes bytes) {
   CHECK(bytes > Bytes{});
-  const auto within = space_of(bytes).take(bytes);
-  if (!within) return std::nullopt;
-  const std::uint64_t offset = base_of(bytes) + *within;
-  const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
-  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
-  return Place{offset, bytes, {}, {{first}, last - first + 1}};
+  const bool is_small = bytes < kLarge;
+  for (Part* part : {is_small ? &small_ : &large_, is_small ? &large_ : &small_}) {
+    const auto within = part->space.take(bytes);
+    if (!within) continue;
+    const std::uint64_t offset = part->begin + *within;
+    const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
+    const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
+    return Place{offset, bytes, {}, {{first}, last - first + 1}};
+  }
+  return std::nullopt;
 }
 
 TensorHeap::Place TensorHeap::commit(const Place& place) {
@@ -49,7 +51,8 @@ TensorHeap::Place TensorHeap::commit(const Place& place) {
 }
 
 void TensorHeap::cancel(const Place& place) {
-  space_of(place.bytes).give_back(place.offset - base_of(place.bytes), place.bytes);
+  Part& part = place.offset < large_.begin ? small_ : large_;
+  part.space.give_back(place.offset - part.begin, place.bytes);
 }
 
 std::optional<TensorHeap::Place> TensorHeap::remove(std::uint64_t offset) {

@@ -15,7 +15,7 @@ namespace spillway {
 
 // Where tensors lie: which bytes of the managed range, and so which blocks. Small tensors share blocks with each other,
 // large ones with the ends of their neighbours, so that little is lost by rounding; small and large ones are kept
-// apart, since small ones tend to live long. A plain value: offsets only.
+// apart while there is room, since small ones tend to live long. A plain value: offsets only.
 class TensorHeap {
  public:
   struct Place {
@@ -39,11 +39,12 @@ class TensorHeap {
   std::uint32_t new_blocks(const Place& place) const;
 
  private:
-  AddressSpace& space_of(Bytes bytes);
-  std::uint64_t base_of(Bytes bytes) const;
+  struct Part {
+    std::uint64_t begin;
+    AddressSpace space;
+  };
 
-  std::uint64_t small_bytes_;
-  AddressSpace small_, large_;
+  Part small_, large_;
   std::vector<std::uint32_t> tensors_;  // in each block
   std::uint32_t in_use_ = 0;
   std::unordered_map<std::uint64_t, Place> places_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace spillway {
 namespace {
 
@@ -48,6 +50,17 @@ TEST(TensorHeap, ADeadTensorGivesItsBlocksAndItsIdBack) {
   const auto again = put(heap, 5_MiB);
   EXPECT_EQ(again.tensor, first.tensor);
   EXPECT_EQ(again.offset, first.offset);
+}
+
+TEST(TensorHeap, GivesAwayAllAddressesToTensorsOfOneSize) {
+  for (const Bytes bytes : {1_MiB, 512_KiB}) {
+    TensorHeap heap(64);
+    std::vector<TensorHeap::Place> places;
+    while (const auto proposed = heap.propose(bytes)) places.push_back(heap.commit(*proposed));
+    EXPECT_EQ(places.size(), 128_MiB .value / bytes.value);
+    for (const TensorHeap::Place& place : places) EXPECT_TRUE(heap.remove(place.offset));
+    EXPECT_TRUE(heap.propose(96_MiB));  // The holes have joined again.
+  }
 }
 
 TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {

@@ -24,18 +24,26 @@ std::string Recorder::describe() const {
       "let the script run more steps of one shape, or take one as it is with --iteration N";
   if (builder_.number() == 0)
     return fmt::format("the script made no optimizer step and no backward pass ({}, {} alive); {}",
-                       plural(builder_.segment().kernels.size(), "operator"), plural(live_.size(), "tensor"), kRemedy);
+                       plural(builder_.segment().kernels_seen, "operator"), plural(live_.size(), "tensor"), kRemedy);
   if (builder_.number() <= 2)
     return fmt::format("the script made {} and at least 3 are needed for two whole iterations; {}",
                        plural(builder_.number(), "optimizer step"), kRemedy);
   const auto two = last(2, 0);
   std::string sizes;
-  for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0))
-    sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", segment->kernels.size());
-  const auto difference = match(Group(two).first(1), Group(two).last(1));
-  return fmt::format("the script made {}; the last ones ran {} operators; the last two differ at {}; {}",
-                     plural(builder_.number(), "optimizer step"), sizes,
-                     difference ? "nothing but their storages" : difference.error(), kRemedy);
+  for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0)) {
+    if (segment->kernels_seen > most_kernels_)
+      sizes += fmt::format("{}{} (too many to keep)", sizes.empty() ? "" : ", ", segment->kernels_seen);
+    else if (segment->number > 0)
+      sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", segment->kernels.size());
+  }
+  std::string comparison;
+  if (!two.front()->kernels.empty() && !two.back()->kernels.empty()) {
+    const auto difference = match(Group(two).first(1), Group(two).last(1));
+    comparison =
+        fmt::format("; the last two differ at {}", difference ? "nothing but their storages" : difference.error());
+  }
+  return fmt::format("the script made {}; the last ones ran {} operators{}; {}",
+                     plural(builder_.number(), "optimizer step"), sizes, comparison, kRemedy);
 }
 
 Result<Trace> Recorder::finish_wanted() {
@@ -43,6 +51,11 @@ Result<Trace> Recorder::finish_wanted() {
   for (const Segment& segment : history_) all.push_back(&segment);
   if (previous_) all.push_back(&previous_->segment());
   const auto segment = std::ranges::find(all, wanted_, &Segment::number);
+  if (segment != all.end() && (*segment)->kernels_seen > most_kernels_)
+    return fail(Errc::unavailable,
+                fmt::format("iteration {} was asked for, but it has {} operators, and at most {} are "
+                            "kept; ask for another one",
+                            wanted_, (*segment)->kernels_seen, most_kernels_));
   if (segment == all.end() || (*segment)->kernels.empty())
     return fail(
         Errc::unavailable,

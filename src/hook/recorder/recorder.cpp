@@ -51,7 +51,7 @@ void Recorder::anchor() {
   }
   strip();
   previous_.emplace(std::move(builder_));
-  builder_ = SegmentBuilder(previous_->number() + 1);
+  builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   if (first) return;
   if (wanted_ != 0) return;
   sample();
@@ -171,7 +171,7 @@ void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_
 void Recorder::forget_anchors() {
   // What was there before is told apart by segment numbers; it all becomes "from before".
   for (auto& [id, storage] : live_) storage.birth_segment = 0;
-  builder_ = SegmentBuilder(0);
+  builder_ = SegmentBuilder(0, 0);
   previous_.reset();
   history_.clear();
   found_.reset();

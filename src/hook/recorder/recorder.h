@@ -21,8 +21,10 @@ namespace spillway {
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {
  public:
-  // iteration 0: the steady one; N: the one after the N-th anchor, as it is.
-  explicit Recorder(std::uint64_t iteration) : wanted_(iteration) {}
+  // iteration 0: the steady one; N: the one after the N-th anchor, as it is. An iteration of more kernels between two
+  // anchors than `most_kernels` is not found.
+  explicit Recorder(std::uint64_t iteration, std::size_t most_kernels = std::size_t{1} << 19)
+      : wanted_(iteration), most_kernels_(most_kernels) {}
 
   void born_outside(Birth birth);  // made by something that is no kernel
   void died_outside(StorageId storage);
@@ -35,7 +37,6 @@ class Recorder {
 
   // At the end. The failure says what was seen instead.
   Result<Trace> finish();
-  std::uint64_t anchors() const { return builder_.number(); }
 
  private:
   void birth(const Birth& birth);
@@ -53,8 +54,9 @@ class Recorder {
   static constexpr std::size_t kMostPeriods = 8;
 
   std::uint64_t wanted_;
+  std::size_t most_kernels_;
   std::unordered_map<StorageId, SegmentStorage> live_;
-  SegmentBuilder builder_{0};
+  SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last
   Nanos last_end_{};

@@ -12,7 +12,7 @@ namespace {
 // A script in miniature: tensors by name, and a clock that each kernel moves on.
 class Script {
  public:
-  explicit Script(std::uint64_t iteration = 0) : recorder(iteration) {}
+  explicit Script(std::uint64_t iteration = 0, std::size_t most_kernels = 1000) : recorder(iteration, most_kernels) {}
 
   struct Call {
     std::string_view name;
@@ -106,6 +106,12 @@ std::vector<std::string> names(const Trace& trace) {
   return result;
 }
 using Names = std::vector<std::string>;
+
+void train(Script& script, const std::string& w) {
+  script.zero_grad(w);
+  script.forward_backward(w);
+  script.step(w);
+}
 
 const Tensor& written_by(const Trace& trace, std::size_t kernel, std::size_t place = 0) {
   return trace[trace.kernels[kernel].writes[place].tensor];
@@ -305,6 +311,30 @@ TEST(Recorder, ChangingShapesAreAnErrorThatSaysWhatWasSeen) {
   ASSERT_FALSE(trace);
   for (const char* part : {"6 optimizer steps", "4, 4, 4", "randn makes 68 and 69 bytes", "--iteration N"})
     EXPECT_NE(trace.error().message.find(part), std::string::npos) << trace.error().message;
+}
+
+TEST(Recorder, ManyKernelsWithoutAStepAreNotKept) {
+  Script script(0, 30);
+  script.data("w");
+  for (int i = 0; i < 20; ++i) script.evaluate("w");
+  for (int i = 0; i < 3; ++i) train(script, "w");
+  EXPECT_EQ(script.trace().kernels.size(), 4u);
+  for (int i = 0; i < 20; ++i) script.evaluate("w");
+  for (int i = 0; i < 3; ++i) train(script, "w");
+  EXPECT_EQ(script.trace().kernels.size(), 4u);
+}
+
+TEST(Recorder, AnIterationOfTooManyKernelsIsAnErrorThatSaysSo) {
+  for (const std::uint64_t wanted : {0u, 2u}) {
+    Script script(wanted, 3);
+    script.data("w");
+    for (int i = 0; i < 5; ++i) train(script, "w");
+    const auto trace = script.recorder.finish();
+    ASSERT_FALSE(trace);
+    EXPECT_NE(trace.error().message.find(wanted == 0 ? "4 (too many to keep)" : "at most 3 are kept"),
+              std::string::npos)
+        << trace.error().message;
+  }
 }
 
 TEST(Recorder, TooFewStepsAreAnErrorThatSaysHowManyAreNeeded) {

@@ -14,6 +14,12 @@ std::uint32_t SegmentBuilder::index_of(const SegmentStorage& storage) {
 
 void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
                          const std::unordered_map<StorageId, SegmentStorage>& live) {
+  if (++segment_.kernels_seen > most_) {
+    segment_.kernels = {};
+    segment_.storages = {};
+    indices_ = {};
+    return;
+  }
   SegmentKernel& kernel = segment_.kernels.emplace_back();
   kernel.name = event.name;
   kernel.phase = event.phase;

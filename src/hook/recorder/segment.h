@@ -35,7 +35,8 @@ struct SegmentKernel {
 
 // What happened between two anchors (ends of optimizer steps). Complete in itself, so that old ones can be dropped.
 struct Segment {
-  std::uint64_t number = 0;  // 0: before the first anchor
+  std::uint64_t number = 0;        // 0: before the first anchor
+  std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;
   std::uint64_t updates = 0;  // tells which storages the optimizer wrote; 0: none
@@ -43,10 +44,10 @@ struct Segment {
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
 };
 
-// Collects one segment.
+// Collects one segment: `most` kernels, since a script may do without optimizer steps for days.
 class SegmentBuilder {
  public:
-  explicit SegmentBuilder(std::uint64_t number) { segment_.number = number; }
+  SegmentBuilder(std::uint64_t number, std::size_t most) : most_(most) { segment_.number = number; }
 
   bool empty() const { return segment_.kernels.empty(); }
   std::uint64_t number() const { return segment_.number; }
@@ -59,6 +60,7 @@ class SegmentBuilder {
  private:
   std::uint32_t index_of(const SegmentStorage& storage);
 
+  std::size_t most_;
   Segment segment_;
   std::unordered_map<StorageId, std::uint32_t> indices_;
 };

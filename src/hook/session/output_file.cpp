@@ -43,7 +43,11 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
 
 Result<> write_output(const std::string& file, std::string_view content) {
   if (!is_device(file)) return write_file(file, content);
-  const int raw = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  // A pipe that nobody reads must not keep us waiting: then opening it fails (ENXIO).
+  const int raw = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (raw >= 0) ::fcntl(raw, F_SETFL, 0);
+  if (raw < 0 && errno == ENXIO)
+    return fail(Errc::io, fmt::format("cannot write to {}: nobody reads from it; start the pipe's reader first", file));
   if (raw < 0) return fail(Errc::io, fmt::format("cannot open {}: {}", file, errno_text(errno)));
   const UniqueFd fd(raw);
   while (!content.empty()) {

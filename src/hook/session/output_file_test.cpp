@@ -1,12 +1,15 @@
 #include "hook/session/output_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/unique_fd.h"
 #include "base/units.h"
 
 namespace spillway {
@@ -57,6 +60,19 @@ TEST_F(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
   ASSERT_TRUE(write_output(link.string(), "text"));
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(OutputFile, APipeGetsTheTextIfSomebodyReadsItAndElseAnErrorAtOnce) {
+  const std::string pipe = (folder / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_TRUE(check_output("--json", pipe));
+  const auto unread = write_output(pipe, "text");
+  ASSERT_FALSE(unread);
+  EXPECT_NE(unread.error().message.find("nobody reads"), std::string::npos) << unread.error().message;
+  const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(write_output(pipe, "text"));
+  char text[8];
+  EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
 }
 
 TEST_F(OutputFile, ARegularFileIsReplaced) {

@@ -113,6 +113,7 @@ struct SessionState {
   Counter unmanaged_count{0};  // may exceed the table
   std::array<UnmanagedProcess, kMaxUnmanaged> unmanaged;
 
+  Counter child_warned{0};                         // one notice for all children
   Counter notice_count{0};                         // may exceed the table
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr

@@ -3,19 +3,35 @@
 namespace spillway {
 namespace {
 
+template <class F>
+void for_each_tensor(const c10::IValue& value, F&& call) {
+  if (value.isTensor()) {
+    call(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) call(tensor);
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef())
+      if (element.isTensor()) call(element.toTensor());
+  }
+}
+
+// Sparse, oneDNN's own and functorch's tensors have no storage to speak of.
+bool has_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.device().is_cpu()) return false;
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return impl.has_storage() && !impl.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided;
+}
+
+c10::StorageImpl* storage_of(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
+}
+
 class Collector {
  public:
   Collector(const Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
 
   void add(const c10::IValue& value, Operator::Argument argument) {
-    if (value.isTensor()) {
-      add(value.toTensor(), argument);
-    } else if (value.isTensorList()) {
-      for (const at::Tensor& tensor : value.toTensorVector()) add(tensor, argument);
-    } else if (value.isList()) {
-      for (const c10::IValue& element : value.toListRef())
-        if (element.isTensor()) add(element.toTensor(), argument);
-    }
+    for_each_tensor(value, [&](const at::Tensor& tensor) { add(tensor, argument); });
   }
 
  private:
@@ -25,10 +41,8 @@ class Collector {
   }
 
   void add(const at::Tensor& tensor, Operator::Argument argument) {
-    if (!tensor.defined() || !tensor.device().is_cpu()) return;
+    if (!has_bytes(tensor)) return;
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-    // Sparse, oneDNN's own and functorch's tensors have no storage to speak of.
-    if (!impl.has_storage() || impl.has_symbolic_sizes_strides() || tensor.layout() != c10::kStrided) return;
     result_.needs_gradient |= tensor.requires_grad();
     const auto sizes = impl.sizes();
     const auto strides = impl.strides();
@@ -38,7 +52,7 @@ class Collector {
       mix(static_cast<std::uint64_t>(sizes[d]));
       last += (sizes[d] - 1) * strides[d];
     }
-    c10::StorageImpl* storage = impl.unsafe_storage().unsafeGetStorageImpl();
+    c10::StorageImpl* storage = storage_of(tensor);
     const void* base = storage->_mutable_data_ptr_no_checks().get();
     if (impl.numel() == 0 || base == nullptr) return;
     const std::size_t item = impl.itemsize();
@@ -46,7 +60,7 @@ class Collector {
     const std::size_t bytes = (static_cast<std::size_t>(last) + 1) * item;
     const auto known = storages_.find(base);
     if (!known) {
-      result_.foreign.push_back({.begin = base, .bytes = storage->nbytes()});
+      result_.foreign.push_back(storage);
       return;
     }
     const bool writes = argument.use != Operator::Use::reads;
@@ -69,6 +83,15 @@ class Collector {
 };
 
 }  // namespace
+
+bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs) {
+  bool any = false;
+  for (const c10::IValue& value : inputs)
+    for_each_tensor(value, [&](const at::Tensor& tensor) {
+      any |= has_bytes(tensor) && memory(storage_of(tensor)->_mutable_data_ptr_no_checks().get());
+    });
+  return any;
+}
 
 Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages) {
   Accesses result;

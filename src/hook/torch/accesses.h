@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "hook/torch/operators.h"
@@ -12,16 +13,15 @@ namespace spillway {
 
 // What a call is about to use of memory that was there before it.
 struct Accesses {
-  std::vector<MemoryExtent> extents;  // in our memory
-  std::vector<Touch> touches;         // the same, by storage
-  struct Foreign {
-    const void* begin;
-    std::size_t bytes;
-  };
-  std::vector<Foreign> foreign;  // storages that did not come from our allocator
-  std::uint64_t shapes = 0;      // a hash of all tensors' shapes and types
-  bool needs_gradient = false;   // an argument requires grad
+  std::vector<ByteExtent> extents;         // in our memory
+  std::vector<Touch> touches;              // the same, by storage
+  std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
+  std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types
+  bool needs_gradient = false;             // an argument requires grad
 };
+
+// Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.
+bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs);
 
 Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages);
 

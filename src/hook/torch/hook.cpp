@@ -81,7 +81,8 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                                                           : Phase::forward;
     if (!op.ignored) backward_may_have_ended(kernel->event.phase);
     if (gradients && accesses.needs_gradient) iterations_.training_starts(start);
-    count_foreign(accesses.foreign);
+    foreign_.used(accesses.foreign);
+    raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
   memory_->kernel_ready(accesses.extents);
   kernel->waited_before = memory_->waited_by_this_thread();
@@ -112,14 +113,8 @@ void Hook::backward_may_have_ended(Phase next) {
     in_backward_ = false;
     if (has_optimizer_) return;
     iterations_.backward_ended(last_end_, memory_->faults());
-    anchor();
+    if (recorder_) recorder_->anchor();
   }
-}
-
-void Hook::anchor() {
-  foreign_.clear();
-  foreign_bytes_ = 0;
-  if (recorder_) recorder_->anchor();
 }
 
 void Hook::optimizer_step_starts() {
@@ -136,7 +131,7 @@ void Hook::optimizer_step_ends() {
   --steps_open_;
   if (steps_open_ > 0) return;  // an optimizer that wraps another one
   iterations_.step_ended(now(), memory_->faults());
-  anchor();
+  if (recorder_) recorder_->anchor();
 }
 
 void Hook::compiled_code_seen() {
@@ -147,25 +142,24 @@ void Hook::compiled_code_seen() {
       "memory is held within the budget all the same");
 }
 
-// Until the iteration ends nobody says when such memory is gone, so the peak is that of what one iteration uses.
-void Hook::count_foreign(const std::vector<Accesses::Foreign>& foreign) {
-  for (const Accesses::Foreign& storage : foreign) {
-    std::size_t& known = foreign_[storage.begin];
-    if (storage.bytes <= known) continue;
-    foreign_bytes_ += storage.bytes - known;
-    known = storage.bytes;
-  }
-  if (!foreign.empty()) raise_peak(session_.state.unmanaged_peak_bytes, foreign_bytes_);
+void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
+  if (child_warned_.load(std::memory_order_relaxed)) return;
+  if (!any_tensor_lies_in([&](const void* data) { return memory_->contains(data); }, arguments)) return;
+  if (session_.state.child_warned.exchange(1) == 0)
+    add_notice(session_,
+               "a forked process uses tensors of its parent, which are not shared with children: touching them ends it "
+               "with a segmentation fault; start worker processes with multiprocessing_context='spawn', or put what "
+               "they read into shared memory first (tensor.share_memory_())");
+  child_warned_.store(true, std::memory_order_relaxed);
 }
 
 void Hook::finish() {
   if (in_child()) return;
-  memory_->publish();
   const std::scoped_lock lock(mutex_);
   if (!has_optimizer_ && in_backward_) {
     in_backward_ = false;
     iterations_.backward_ended(last_end_, memory_->faults());
-    anchor();
+    if (recorder_) recorder_->anchor();
   }
   iterations_.finish();
   if (!recorder_) return;

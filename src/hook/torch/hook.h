@@ -5,12 +5,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "hook/recorder/recorder.h"
 #include "hook/session/session.h"
 #include "hook/torch/accesses.h"
+#include "hook/torch/foreign_memory.h"
 #include "hook/torch/iterations.h"
 #include "hook/torch/operators.h"
 #include "hook/torch/storages.h"
@@ -52,14 +52,15 @@ class Hook {
   // In a forked child: nothing here is used any more, and all memory is plain.
   void enter_child() noexcept { in_child_.store(true, std::memory_order_relaxed); }
   bool in_child() const { return in_child_.load(std::memory_order_relaxed); }
+  // The signal that a child gets for touching a managed tensor explains itself only if the child did not install a
+  // handler of its own, as DataLoader's workers do: so the report explains it.
+  void child_runs(c10::ArrayRef<const c10::IValue> arguments);
 
   // At exit: writes the trace.
   void finish();
 
  private:
   void backward_may_have_ended(Phase next);
-  void anchor();
-  void count_foreign(const std::vector<Accesses::Foreign>& foreign);
 
   Session& session_;
   std::unique_ptr<TensorMemory> memory_;
@@ -67,13 +68,13 @@ class Hook {
   Operators operators_;
   std::atomic<bool> in_child_{false};
   std::atomic<bool> child_registered_{false};
+  std::atomic<bool> child_warned_{false};
   std::atomic<bool> compiled_seen_{false};
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
   Iterations iterations_;
-  std::unordered_map<const void*, std::size_t> foreign_;  // in this iteration
-  std::uint64_t foreign_bytes_ = 0;
+  ForeignMemory foreign_;
   int steps_open_ = 0;          // nested Optimizer.step calls
   bool has_optimizer_ = false;  // the script marks its steps
   bool in_backward_ = false;

@@ -19,7 +19,6 @@ class Iterations {
   void training_starts(Nanos at) {
     if (!since_) since_ = at;
   }
-  bool started() const { return since_.has_value(); }
 
   void step_ended(Nanos at, std::uint64_t faults) {
     backwards_.clear();

@@ -83,16 +83,16 @@ const Operator* Operators::find(const at::RecordFunction& call) {
   {
     const std::shared_lock lock(mutex_);
     const auto known = known_.find(name);
-    if (known != known_.end() && known->second.schema_name == name) return &known->second;
+    if (known != known_.end() && known->second->schema_name == name) return known->second;
   }
   const auto schema = call.operator_schema();
   if (!schema) return nullptr;
   Operator op = describe(*schema);
   const std::unique_lock lock(mutex_);
-  // An operator may be unregistered and another one take its place, but somebody may still use the description.
-  const auto [place, is_new] = known_.try_emplace(name, std::move(op));
-  if (!is_new && place->second.schema_name != name) place->second = describe(*schema);
-  return &place->second;
+  const Operator*& place = known_[name];
+  // An operator may have been unregistered and another one have taken its place.
+  if (place == nullptr || place->schema_name != name) place = &described_.emplace_back(std::move(op));
+  return place;
 }
 
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -36,8 +37,9 @@ class Operators {
 
  private:
   std::shared_mutex mutex_;
+  std::deque<Operator> described_;  // never changed, since running kernels refer to them
   // By the address of the schema's name, since asking a call for its schema copies it.
-  std::unordered_map<const char*, Operator> known_;
+  std::unordered_map<const char*, const Operator*> known_;
 };
 
 }  // namespace spillway

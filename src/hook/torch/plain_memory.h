@@ -10,7 +10,7 @@ class PlainMemory final : public TensorMemory {
   Result<void*> allocate(std::size_t bytes) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
-  void kernel_ready(std::span<const MemoryExtent>) override {}
+  void kernel_ready(std::span<const ByteExtent>) override {}
   void kernel_done() override {}
   Nanos waited_by_this_thread() override { return {}; }
   std::uint64_t faults() const override { return 0; }

@@ -44,7 +44,11 @@ bool is_compiled(const char* name) {
 }
 
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
-  if (hook->in_child() || hook->runs_kernel()) return nullptr;
+  if (hook->in_child()) {
+    hook->child_runs(call.inputs());
+    return nullptr;
+  }
+  if (hook->runs_kernel()) return nullptr;
   if (call.scope() == at::RecordScope::USER_SCOPE && starts_with(call.name(), "Optimizer.step#")) {
     hook->optimizer_step_starts();
     return std::make_unique<OptimizerStep>();

@@ -6,15 +6,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "hook/pager/byte_extent.h"
 
 namespace spillway {
-
-struct MemoryExtent {
-  const void* begin = nullptr;
-  std::size_t bytes = 0;
-  bool writes = false;
-  bool sparse = false;  // some of the bytes, nobody knows beforehand which
-};
 
 // Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
 class TensorMemory {
@@ -28,14 +22,11 @@ class TensorMemory {
   virtual bool contains(const void* memory) const = 0;
 
   // The calling thread's next kernel uses these bytes, and has ended.
-  virtual void kernel_ready(std::span<const MemoryExtent> extents) = 0;
+  virtual void kernel_ready(std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
   virtual Nanos waited_by_this_thread() = 0;  // for faults, so far
   virtual std::uint64_t faults() const = 0;
-
-  // Brings the session's counters up to date.
-  virtual void publish() {}
 };
 
 }  // namespace spillway

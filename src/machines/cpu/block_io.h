@@ -27,8 +27,9 @@ struct Completion {
 class BlockIo {
  public:
   virtual ~BlockIo() = default;
-  virtual void start(const Transfer& transfer) = 0;  // Never blocks; at most depth() may be under way.
-  virtual std::size_t depth() const = 0;
+  static constexpr std::size_t kDepth = 64;
+
+  virtual void start(const Transfer& transfer) = 0;  // Never blocks; at most kDepth may be under way.
   // Appends what has ended; blocks only if nothing has. Without a time-out it waits for the bell or a transfer.
   virtual Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) = 0;
 };

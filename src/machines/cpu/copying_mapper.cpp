@@ -11,6 +11,9 @@
 namespace spillway {
 namespace {
 
+// MADV_DONTNEED_LOCKED (Linux 5.18; not in the headers of older distributions): what the script has locked leaves, too.
+constexpr int kDropLocked = 24;
+
 // The block is write-protected and nobody can change it; ThreadSanitizer cannot know that, so it must not see the
 // reads.
 #ifdef __SANITIZE_THREAD__
@@ -52,7 +55,8 @@ class CopyingMapper final : public BlockMapper {
   }
   int put_back(std::byte* block, std::byte*) override { return userfault_.protect(block, kBlockBytes.value, false); }
   void let_go(std::byte* block, std::byte*) override {
-    CHECK(::madvise(block, kBlockBytes.value, MADV_DONTNEED) == 0);
+    CHECK(::madvise(block, kBlockBytes.value, MADV_DONTNEED) == 0 ||
+          ::madvise(block, kBlockBytes.value, kDropLocked) == 0);
     userfault_.wake(block, kBlockBytes.value);  // Whoever waits to write finds the block absent now and faults again.
   }
 

@@ -39,6 +39,7 @@ void CpuMachine::populate_waiting() {
     at(id).awaits_frame = false;
     ++device_in_use_;
     stall_.end(id, now());
+    waiting_since_.reset();
     if (const int error = mapper_->populate(address(id)); error != 0) return give_up("map a new block", error);
   }
   note_usage();
@@ -165,17 +166,26 @@ void CpuMachine::pump() {
 // The job is over and gone afterwards.
 void CpuMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
-  if (done) stats_.moved(move.from, move.to, kBlockBytes * move.blocks.count);
+  if (done) {
+    stats_.moved(move.from, move.to, kBlockBytes * move.blocks.count);
+    waiting_since_.reset();
+  }
   answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
   note_usage();
   jobs_.erase(move.id.value);
 }
 
-// A page of the blocks cannot be taken off now: the script has direct I/O on it, or has locked it. That is no failure
-// of the tier below, but another victim must not be tried before others had their turn.
-void CpuMachine::refuse(const Job& job) {
+// The blocks cannot leave now: the script has direct I/O on a page of theirs, or has locked it. That is no failure of
+// the tier below, but another victim must not be tried before others had their turn.
+void CpuMachine::refuse(const Job& job, int error) {
+  refused(error);
   delayed_.push_back(MoveFailed{job.move.id, true});
   jobs_.erase(job.move.id.value);
+}
+
+void CpuMachine::refused(int error) {
+  last_refusal_ = error;
+  if (error == EFAULT) give_up("put a block back of which a part had left", error);
 }
 
 void CpuMachine::note_usage() {
@@ -186,12 +196,30 @@ void CpuMachine::note_usage() {
 
 // Something waits for what only the script's threads can bring about, and those do not ring.
 bool CpuMachine::waits_for_room() const {
-  return !delayed_.empty() || !kept_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
+  return !delayed_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
          (!writes_.empty() && writing_ == 0) || (!reads_.empty() && reading_ == 0);
 }
 
+// Nobody waits for ever without a word.
+void CpuMachine::limit_waiting() {
+  if (!waits_for_room())
+    waiting_since_.reset();
+  else if (!waiting_since_)
+    waiting_since_ = now();
+  else if (now() - *waiting_since_ >= options_.patience)
+    give_up(
+        "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
+        "tensors (direct I/O, mlock)",
+        last_refusal_);
+}
+
 void CpuMachine::give_up(const char* what, int error) {
-  if (!failure_) failure_ = Error{Errc::io, fmt::format("cannot {}: {}", what, errno_text(error))};
+  if (failure_) return;
+  const bool maybe_locked = error == EINVAL && options_.method == EvictionMethod::move;
+  failure_ = Error{Errc::io, fmt::format("cannot {}: {}{}", what, errno_text(error),
+                                         maybe_locked ? "; locked pages (mlock) cannot be moved: unlock them, or run "
+                                                        "with --eviction-path copy"
+                                                      : "")};
 }
 
 }  // namespace spillway

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "base/check.h"
@@ -30,7 +31,7 @@ void CpuMachine::handle(const Move& move) {
 
 void CpuMachine::begin_eviction(Job& job) {
   const BlockRange blocks = job.move.blocks;
-  if (!take_all_off(blocks)) return refuse(job);
+  if (const int error = take_all_off(blocks); error != 0) return refuse(job, error);
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
     block.lower = job.move.to;
@@ -50,15 +51,24 @@ void CpuMachine::begin_eviction(Job& job) {
   if (job.rest == 0) answer(job, true);
 }
 
-// All or none.
-bool CpuMachine::take_all_off(BlockRange blocks) {
+// All or none; 0 or an errno.
+int CpuMachine::take_all_off(BlockRange blocks) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    Block& block = at(id);
-    if (!block.awaits_frame && mapper_->take_off(address(id), block.buffer) == 0) continue;
+    const int error = at(id).awaits_frame ? EBUSY : take_off(id);
+    if (error == 0) continue;
     put_back({blocks.first, id.value - blocks.first.value});
-    return false;
+    return error;
   }
-  return true;
+  return 0;
+}
+
+// See Note [A dead block that lives again]; 0 or an errno.
+int CpuMachine::take_off(BlockId id) {
+  if (const int error = mapper_->take_off(address(id), at(id).buffer); error != 0) return error;
+  if (inbox_.allocations(id) == at(id).told_allocations) return 0;
+  put_back({id, 1});
+  bell_.ring();  // The allocation is told next.
+  return EAGAIN;
 }
 
 void CpuMachine::put_back(BlockRange blocks) {
@@ -75,7 +85,7 @@ void CpuMachine::start_writes() {
     const BlockId id = writes_.front();
     Block& block = at(id);
     const auto slot = file_.take();
-    if (!slot) return;  // One is given back soon: all that is in use has its space reserved.
+    if (!slot) return send_back_writes();
     writes_.pop();
     block.slot = *slot;
     block.has_slot = true;
@@ -86,18 +96,37 @@ void CpuMachine::start_writes() {
   }
 }
 
-void CpuMachine::finish_write(Job& job) {
+// All in use has its space reserved, in memory and on the SSD together: without a slot left there is room elsewhere, on
+// the device or, by now, in host memory. Arrivals under way give slots back; if there are none, the executor chooses
+// again.
+void CpuMachine::send_back_writes() {
+  while (!writes_.empty() && writing_ == 0 && reading_ == 0) {
+    Job& job = jobs_.at(at(writes_.front()).job);
+    for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) writes_.erase(id);
+    undo_write(job);
+    refuse(job, ENOSPC);
+  }
+}
+
+void CpuMachine::undo_write(Job& job) {
   const Move& move = job.move;
-  const bool done = job.error == 0 && !job.cancelled;
-  if (!done && !job.undone && move.from == Tier::device) put_back(move.blocks);
+  if (move.from == Tier::device && !job.undone) put_back(move.blocks);
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
-    if (!done) {
-      give_back_slot(block);
-      block.state = move.from == Tier::device ? BlockState::resident : BlockState::stored;
-      block.lower = move.from;
-      continue;
-    }
+    give_back_slot(block);
+    block.state = move.from == Tier::device ? BlockState::resident : BlockState::stored;
+    block.lower = move.from;
+  }
+}
+
+void CpuMachine::finish_write(Job& job) {
+  const Move& move = job.move;
+  if (job.error != 0 || job.cancelled) {
+    undo_write(job);
+    return answer(job, false);
+  }
+  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
+    Block& block = at(id);
     if (move.from == Tier::device) {
       mapper_->let_go(address(id), block.buffer);
       --device_in_use_;
@@ -109,7 +138,7 @@ void CpuMachine::finish_write(Job& job) {
     block.state = BlockState::stored;
     block.lower = Tier::ssd;
   }
-  answer(job, done);
+  answer(job, true);
 }
 
 void CpuMachine::handle(const Cancel& command) {
@@ -159,9 +188,8 @@ void CpuMachine::handle(const Discard& command) {
 // See Note [A dead block that lives again].
 bool CpuMachine::try_discard(BlockId id) {
   Block& block = at(id);
-  if (mapper_->take_off(address(id), block.buffer) != 0) return false;
-  if (inbox_.allocations(id) != block.told_allocations) {
-    put_back({id, 1});
+  if (const int error = take_off(id); error != 0) {
+    refused(error);
     return false;
   }
   mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));

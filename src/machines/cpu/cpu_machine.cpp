@@ -88,7 +88,9 @@ Result<Stamped> CpuMachine::wait() {
     settle_kept();
     pump();
     if (!faults_.empty() || !answers_.empty()) continue;
-    const std::optional<std::chrono::microseconds> timeout = waits_for_room() ? std::optional(kRetry) : std::nullopt;
+    limit_waiting();
+    const bool look_again = waits_for_room() || !kept_.empty();
+    const std::optional<std::chrono::microseconds> timeout = look_again ? std::optional(kRetry) : std::nullopt;
     ended_.clear();
     TRY_VOID(io_->wait(ended_, timeout));
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
@@ -186,8 +188,10 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   Block& block = at(id);
   const StreamId stream = streams_.of(entry.fault.thread);
   const bool leaving_is_off = block.state == BlockState::leaving && jobs_.at(block.job).undone;
-  if (leaving_is_off || (block.state == BlockState::resident && !block.awaits_frame)) {  // It came in the meantime.
-    userfault_.wake(address(id), kBlockBytes.value);
+  if (leaving_is_off || (block.state == BlockState::resident && !block.awaits_frame)) {
+    // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
+    if (entry.fault.write_protected || userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0)
+      userfault_.wake(address(id), kBlockBytes.value);
     return std::nullopt;
   }
   stall_.begin(id, stream, entry.at);

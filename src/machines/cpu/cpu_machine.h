@@ -30,6 +30,8 @@ struct CpuMachineOptions {
   std::uint32_t host_frames = 0;
   std::uint32_t range_blocks = 0;  // addresses to hand out
   EvictionMethod method = EvictionMethod::move;
+  // How long a thread may wait for room while nothing at all moves, before the machine says that it never will.
+  Nanos patience{60'000'000'000};
   // Stands between the machine and the file; for tests that make transfers fail.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
 };
@@ -41,12 +43,13 @@ struct CpuMachineOptions {
 // take a lock that a thread of the script could hold while it faults. All const calls and inbox() are for any thread.
 //
 // Note [A dead block that lives again]
-// Messages take their time, so the executor may drop a dead block that has just been given to a new tensor and written
-// to. The machine looks after it has taken the block off: if an allocation has been posted that it has not told the
-// executor of, the block goes back and its frame stays taken, although the executor believes it free. Once the
-// allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
-// which then has nothing left to do. Whatever needs a frame in between waits here, so the budget holds at every
-// instant.
+// Messages take their time: a block whose tensor has died may have been given to a new one and written to before the
+// executor hears of either. So whenever the machine takes a block off it looks whether an allocation there has been
+// posted of which it has not told; if so, the block goes back.
+// - An eviction is refused. Were it done, the news of the death would throw away the new tensor's bytes below.
+// - The drop of a dead block is not done: its frame stays taken, although the executor believes it free. Once the
+//   allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
+//   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds.
 //
 // Note [Kernels that are over]
 // Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is
@@ -115,9 +118,12 @@ class CpuMachine final : public Machine {
 
   // Evictions (cpu_evictions.cpp).
   void begin_eviction(Job& job);
-  bool take_all_off(BlockRange blocks);
+  int take_all_off(BlockRange blocks);
+  int take_off(BlockId id);
   void put_back(BlockRange blocks);
   void start_writes();
+  void send_back_writes();
+  void undo_write(Job& job);
   void finish_write(Job& job);
   bool try_discard(BlockId id);
   void settle_kept();
@@ -133,10 +139,12 @@ class CpuMachine final : public Machine {
   void pump();
   void transfer_ended(const Completion& completion);
   void answer(const Job& job, bool done);
-  void refuse(const Job& job);
+  void refuse(const Job& job, int error);
+  void refused(int error);
   void give_back_slot(Block& block);
   void note_usage();
   bool waits_for_room() const;
+  void limit_waiting();
   void give_up(const char* what, int error);
   bool has_room(std::uint32_t frames) const { return device_in_use_ + frames <= mapper_->device_blocks(); }
 
@@ -186,7 +194,9 @@ class CpuMachine final : public Machine {
   std::vector<StreamId> resumable_;
   std::deque<FaultQueue::Entry> faults_;
   std::deque<Event> answers_;
-  std::vector<Event> delayed_;  // answers that must not be told before others had their turn
+  std::vector<Event> delayed_;          // answers that must not be told before others had their turn
+  std::optional<Nanos> waiting_since_;  // for room, and nothing has moved since
+  int last_refusal_ = 0;                // why a block could not be taken off; an errno
   std::vector<Completion> ended_;
   Nanos last_;
   std::optional<Error> failure_;

@@ -35,9 +35,8 @@ void FaultReader::serve() noexcept {
     for (std::size_t index = 0; index < count; ++index) {
       const Userfault::Fault& fault = faults[index];
       if (fault.thread == run_loop_.load(std::memory_order_relaxed) && !fault.write_protected) {
-        constexpr std::uintptr_t kPage = 4096;
-        auto* page = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(fault.address) / kPage * kPage);
-        if (userfault_.zero(page, kPage) != 0) userfault_.wake(page, kPage);
+        std::byte* page = page_of(fault.address);
+        if (userfault_.zero(page, kPageBytes) != 0) userfault_.wake(page, kPageBytes);
         continue;
       }
       queue_.push({fault, at});

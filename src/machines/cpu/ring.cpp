@@ -18,7 +18,7 @@ constexpr std::uint64_t kBell = UINT64_MAX;
 std::string remedy(int error) {
   switch (error) {
     case ENOSYS:
-      return "use a kernel with io_uring (5.11 or newer), in a container a seccomp profile that allows it";
+      return "use a kernel with io_uring (Linux 6.1 or newer), in a container a seccomp profile that allows it";
     case EPERM:
       return "allow it with 'sudo sysctl kernel.io_uring_disabled=0', in a container by a seccomp profile that allows "
              "io_uring_setup, io_uring_enter and io_uring_register";

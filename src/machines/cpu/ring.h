@@ -21,12 +21,10 @@ class Ring final : public BlockIo {
   Ring& operator=(const Ring&) = delete;
 
   void start(const Transfer& transfer) override;
-  std::size_t depth() const override { return kDepth; }
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override;
   int fd() const { return ring_.ring_fd; }
 
  private:
-  static constexpr unsigned kDepth = 64;
   struct Active {
     Transfer transfer;
     std::size_t done = 0;  // A transfer may come in parts.

@@ -47,8 +47,8 @@ Result<UniqueFd> open_descriptor() {
   if (call_error == ENOSYS && device_error == ENOENT)
     return fail(Errc::unavailable,
                 "page faults cannot be served: this kernel has no userfaultfd, or a seccomp profile hides it; use a "
-                "kernel with "
-                "CONFIG_USERFAULTFD (5.7 or newer), in a container a seccomp profile that allows userfaultfd");
+                "kernel with CONFIG_USERFAULTFD (Linux 6.1 or newer), in a container a seccomp profile that allows "
+                "userfaultfd");
   return fail(
       Errc::unavailable,
       fmt::format(
@@ -86,8 +86,8 @@ Result<Userfault> Userfault::open() {
   if ((offered & kNeeded) != kNeeded)
     return fail(
         Errc::unavailable,
-        "page faults cannot be served: this kernel's userfaultfd names no threads or protects no pages; use Linux 5.7 "
-        "or newer on x86-64 or arm64");
+        "page faults cannot be served: this kernel's userfaultfd names no threads or protects no pages; use Linux 6.1 "
+        "or newer on x86-64");
   const bool can_move = (offered & UFFD_FEATURE_MOVE) != 0;
   TRY(UniqueFd fd, open_descriptor());
   if (const int error = shake_hands(fd.get(), kNeeded | (can_move ? UFFD_FEATURE_MOVE : 0), offered); error != 0)

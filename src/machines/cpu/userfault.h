@@ -13,6 +13,11 @@
 
 namespace spillway {
 
+inline constexpr std::size_t kPageBytes = 4096;
+inline std::byte* page_of(std::byte* address) {
+  return address - reinterpret_cast<std::uintptr_t>(address) % kPageBytes;
+}
+
 // The kernel's page faults, served in user space. Faults of system calls are included, always: with user-mode faults
 // only, write(2) of an evicted tensor would fail.
 //

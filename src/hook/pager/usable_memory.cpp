@@ -1,7 +1,5 @@
-#include "hook/session/budget.h"
+#include "hook/pager/usable_memory.h"
 
-#include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <charconv>
@@ -10,8 +8,6 @@
 #include <string>
 
 #include "base/files.h"
-#include "base/text.h"
-#include "memory/tier.h"
 
 namespace spillway {
 namespace {
@@ -63,35 +59,6 @@ Result<Bytes> usable_memory() {
                             group_limit("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes")})
     if (limit && *limit < least) least = *limit;
   return least;
-}
-
-Bytes least_device_budget() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  int count = 0;
-  if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) count = CPU_COUNT(&cpus);
-  if (count <= 0) count = static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));  // more CPUs than the set has room for
-  return kBlockBytes * 16 * static_cast<std::uint64_t>(count > 0 ? count : 1);
-}
-
-Result<> check_budgets(Bytes device, Bytes host) {
-  const Bytes least = least_device_budget();
-  if (device < least)
-    return fail(
-        Errc::usage,
-        fmt::format("--device-memory {} is too little: the least is {}, 16 blocks of {} for each of the {} CPUs "
-                    "that the script may use; give more, or fewer CPUs (taskset -c 0)",
-                    to_text(device), to_text(least), to_text(kBlockBytes), least.value / (kBlockBytes * 16).value));
-  TRY(const Bytes memory, usable_memory());
-  if (device > memory)
-    return fail(Errc::usage, fmt::format("--device-memory {} is more than the {} of memory that there is here; the "
-                                         "device is a part of it, so give less",
-                                         to_text(device), to_text(memory)));
-  if (host > memory - device)
-    return fail(Errc::usage, fmt::format("--host-memory {} and --device-memory {} together are more than the {} of "
-                                         "memory that there is here; give less of either",
-                                         to_text(host), to_text(device), to_text(memory)));
-  return {};
 }
 
 }  // namespace spillway
