@@ -1,5 +1,5 @@
-"""recording_equals_dispatch_log.py WITH_SESSION SCRIPT: the trace that the hook records of a script says the same as an
-independent log of it (dispatch_log.py), kernel by kernel and birth by birth.
+"""recording_equals_dispatch_log.py WITH_SESSION SCRIPT [STEPS]: the trace that the hook records of a script says the same as an
+independent log of it (dispatch_log.py), kernel by kernel and birth by birth. STEPS: optimizer steps in an iteration, else 1.
 
 The hook sees the outermost operators, the log those that autograd is left with, so each kernel is compared with the row of
 logged operators that it consists of: kParts says which. What is born and dies within one kernel is not compared, since it
@@ -27,10 +27,10 @@ def is_kernel(entry):
     return "name" in entry and entry["name"] not in kIgnored and not entry["name"].startswith("profiler::")
 
 
-def plain_iteration(entries):
-    """The logged operators of the shortest segment from the end of a step to that of another (an evaluation
-    makes it longer), and what dies after the last of them."""
-    ends = [i for i, entry in enumerate(entries) if "step" in entry]
+def plain_iteration(entries, steps):
+    """The logged operators of the shortest segment from the end of an iteration's last step to that of another (an
+    evaluation makes it longer), and what dies after the last of them."""
+    ends = [i for i, entry in enumerate(entries) if "step" in entry][steps - 1 :: steps]
     segments = list(zip(ends[1:], ends[2:-1]))  # not the first: it makes the optimizer's state; the last ends with the script
     length = min(end - begin for begin, end in segments)
     begin, end = next(segment for segment in segments if segment[1] - segment[0] == length)
@@ -139,6 +139,8 @@ class Comparison:
                 if tensor not in seen and not self.trace["tensors"][tensor].get("persistent") and carried in (None, tensor):
                     self.first_write[tensor] = k
                 seen.add(tensor)
+            # What the iteration before has left dies here, and is born again later.
+            seen -= {tensor for tensor in kernel["frees"] if self.trace["tensors"][tensor].get("carried_from") == tensor}
         for k in range(len(self.trace["kernels"])):
             self.kernel(k)
         if self.entries:
@@ -156,7 +158,8 @@ class Comparison:
         tensors, storages = {}, {}
         for k, used, logged in self.used:
             for tensor in used:
-                tensors.setdefault(tensor, []).append(("use", k))
+                before = self.trace["tensors"][tensor].get("carried_from") == tensor and k < self.first_write.get(tensor, -1)
+                tensors.setdefault(("old", tensor) if before else tensor, []).append(("use", k))
             for number in logged:
                 storages.setdefault(number, []).append(("use", k))
         for rows in self.candidates.values():
@@ -184,7 +187,7 @@ class Comparison:
 
 
 def main():
-    with_session, script = sys.argv[1:3]
+    with_session, script, steps = *sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1
     here = os.path.dirname(os.path.abspath(__file__))
     with tempfile.TemporaryDirectory() as folder:
         log, trace = os.path.join(folder, "log.json"), os.path.join(folder, "x.trace")
@@ -193,7 +196,7 @@ def main():
         subprocess.run([sys.executable, os.path.join(here, "dispatch_log.py"), script], **quiet)
         subprocess.run([with_session, trace, "0", "--", sys.executable, script], **quiet)
         with open(log, encoding="utf-8") as file:
-            entries, died_at_end = plain_iteration(json.load(file))
+            entries, died_at_end = plain_iteration(json.load(file), steps)
         with open(trace, encoding="utf-8") as file:
             recorded = json.load(file)
     print(f"{len(recorded['kernels'])} kernels against {len(entries)} logged operators")

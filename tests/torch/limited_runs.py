@@ -1,0 +1,81 @@
+"""limited_runs.py SPILLWAY: PyTorch scripts with a quarter of the memory that they use do what they do with all of it, and
+however they end, the report says how."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MIB = 1 << 20
+
+
+def script(name, *arguments):
+    return [sys.executable, os.path.join(HERE, "scripts", name), *arguments]
+
+
+def run(spillway, command, *options):
+    """What a run at the least budget printed and said."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report.json")
+        limits = ["--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--json", path]
+        done = subprocess.run([spillway, "run", *limits, *options, "--", *command], capture_output=True, text=True, timeout=300)
+        with open(path, encoding="utf-8") as file:
+            return done, json.load(file)
+
+
+def check(condition, *evidence):
+    if not condition:
+        raise AssertionError("\n".join(map(str, evidence)))
+
+
+def results_do_not_depend_on_the_memory(spillway):
+    command = script("larger_than_memory.py")
+    expected = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for options in (["--eviction-path", "copy"], ["--host-memory", "64MiB"], []):
+        done, report = run(spillway, command, *options)
+        check(done.returncode == 0 and done.stdout == expected, done.stdout, expected, done.stderr)
+        check(report["faults"] > 100 and report["moved_bytes"]["ssd_to_device"] > 100 * MIB, report)
+        check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+
+
+def every_end_has_its_status_and_its_report(spillway):
+    for end, status in {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}.items():
+        done, report = run(spillway, script("ends.py", end))
+        check(done.returncode == status and report["exit_status"] == status, end, done.returncode, report, done.stderr)
+        check(report["faults"] > 70 and report["moved_bytes"]["device_to_ssd"] > 90 * MIB, end, report)
+        check(("KeyboardInterrupt" in done.stderr) == (end == "interrupt"), end, done.stderr)
+
+
+def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
+    done, report = run(spillway, script("fills_memory.py"), "--ssd-capacity", "128MiB")
+    check(done.returncode == 0, done.stdout, done.stderr)
+    for part in ("caught after", "spillway", "ssd 128 MiB", "then 12582912.0"):
+        check(part in done.stdout, part, done.stdout)
+    check(report["peak_ssd_bytes"] <= 128 * MIB, report)
+
+
+def children_that_would_read_managed_tensors_fail_loudly_and_others_work(spillway):
+    done, _ = run(spillway, script("workers.py", "fork"))
+    check(done.returncode != 0 and "total" not in done.stdout, done.stdout, done.stderr)
+    check("a forked process uses tensors of its parent" in done.stderr and "share_memory_" in done.stderr, done.stderr)
+    for arguments in (["fork", "shared"], ["spawn"]):
+        done, _ = run(spillway, script("workers.py", *arguments))
+        check(done.returncode == 0 and "total 8386560.0" in done.stdout, arguments, done.stdout, done.stderr)
+
+
+def main():
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    for test in (
+        results_do_not_depend_on_the_memory,
+        every_end_has_its_status_and_its_report,
+        running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
+        children_that_would_read_managed_tensors_fail_loudly_and_others_work,
+    ):
+        test(sys.argv[1])
+        print("ok", test.__name__, flush=True)
+
+
+if __name__ == "__main__":
+    main()
