@@ -39,8 +39,7 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   for (const Tier tier : kTiers) add(fmt::format("{} peak", to_text(tier)), to_text(result.peak[tier]));
   add("first iteration", fmt::format("{:.3f} s", seconds(result.cold_iteration)));
   if (result.skipped_commands > 0)
-    add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands,
-                                               result.warmup_iterations + (result.steady ? 1 : 10)));
+    add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands, result.iterations));
   const std::string_view note =
       result.steady ? "" : "\nIts iterations never become equal: the figures are means of the last 10 of 20.\n";
   return fmt::format("{}, simulated in {:.3f} s\n\n{}{}", title, evaluation.simulating_seconds, table.text(), note);

@@ -210,7 +210,8 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   result.stalled_kernels = final.stalled_kernels;
   result.faults = final.faults;
   result.moved = final.moved;
-  result.warmup_iterations = static_cast<std::uint32_t>(measured.size()) - (result.steady ? 1 : kMeanOf);
+  result.iterations = static_cast<std::uint32_t>(measured.size());
+  result.warmup_iterations = result.iterations - (result.steady ? 1 : kMeanOf);
   for (const Tier tier : kTiers) result.peak[tier] = executor.table().peak(tier);
   result.skipped_commands = executor.skipped_commands();
   return result;
