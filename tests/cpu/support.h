@@ -24,7 +24,7 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_fea
 #else
 inline constexpr bool kSanitized = false;
 #endif
-inline constexpr int kEffort = kSanitized ? 2 : 3;  // how much random work a test does: sanitizers are slow
+inline constexpr int kEffort = kSanitized ? 1 : 3;  // how much random work a test does: sanitizers are slow
 
 // A directory on a real disk; tests must not spill into a tmpfs.
 inline std::string spill_directory() {

@@ -15,12 +15,15 @@ def script(name, *arguments):
     return [sys.executable, os.path.join(HERE, "scripts", name), *arguments]
 
 
-def run(spillway, command, *options):
-    """What a run at the least budget printed and said."""
+def run(spillway, command, *options, before=()):
+    """What a run at the least budget printed and said; `before`: a program that starts it."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
         limits = ["--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--json", path]
-        done = subprocess.run([spillway, "run", *limits, *options, "--", *command], capture_output=True, text=True, timeout=300)
+        line = [*before, spillway, "run", *limits, *options, "--", *command]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300)
+        if not os.path.exists(path):
+            return done, None
         with open(path, encoding="utf-8") as file:
             return done, json.load(file)
 
@@ -56,6 +59,31 @@ def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
     check(report["peak_ssd_bytes"] <= 128 * MIB, report)
 
 
+def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spillway):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        image, disk = os.path.join(folder, "image"), os.path.join(folder, "disk")
+        os.mkdir(disk)
+        with open(image, "wb") as file:
+            file.truncate(112 * MIB)
+        subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+        # A file system of its own, which is gone with the process.
+        mounted = lambda then: ["unshare", "-m", "sh", "-c", f'mount -o loop "$0" "$1" && {then} && shift && exec "$@"', image, disk]
+        if subprocess.run([*mounted("true"), "true"], capture_output=True).returncode != 0:
+            print("   not tried: this user may not mount a file system")
+            return
+        done, report = run(spillway, script("fills_memory.py"), "--ssd", disk, before=mounted("true"))
+        check(done.returncode == 0 and f"in {disk}" in done.stdout and "then 12582912.0" in done.stdout, done.stdout, done.stderr)
+        check(48 * MIB < report["peak_ssd_bytes"] < 112 * MIB, report)
+        late = script("fills_memory.py", os.path.join(disk, "file"))
+        done, report = run(spillway, late, "--ssd", disk, before=mounted("true"))
+        check(done.returncode == 0 and "No space left" in done.stdout and "then 12582912.0" in done.stdout, done.stdout, done.stderr)
+        check(report["peak_ssd_bytes"] < 64 * MIB, report)
+        fill = 'head -c 200M /dev/zero >"$1/file" 2>/dev/null; true'
+        done, report = run(spillway, script("fills_memory.py"), "--ssd", disk, before=mounted(fill))
+        check(done.returncode == 1 and report is None and not done.stdout, done.returncode, done.stdout)
+        check(f"cannot spill to {disk}" in done.stderr and "free some space" in done.stderr, done.stderr)
+
+
 def children_that_would_read_managed_tensors_fail_loudly_and_others_work(spillway):
     done, _ = run(spillway, script("workers.py", "fork"))
     check(done.returncode != 0 and "total" not in done.stdout, done.stdout, done.stderr)
@@ -71,6 +99,7 @@ def main():
         results_do_not_depend_on_the_memory,
         every_end_has_its_status_and_its_report,
         running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
+        a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run,
         children_that_would_read_managed_tensors_fail_loudly_and_others_work,
     ):
         test(sys.argv[1])

@@ -1,7 +1,13 @@
-"""Takes memory until there is none, catches PyTorch's error, and goes on with what it has."""
+"""Takes memory until there is none, catches PyTorch's error, and goes on with what it has. An argument names a file that takes
+40 MiB of the disk once PyTorch is there."""
+import sys
+
 import torch
 
-tensors = []
+tensors = [torch.zeros(1)]
+for name in sys.argv[1:]:
+    with open(name, "wb") as file:
+        file.write(bytes(40 << 20))
 try:
     while True:
         tensors.append(torch.full((4 << 20,), float(len(tensors))))  # 16 MiB
