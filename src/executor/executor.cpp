@@ -149,15 +149,12 @@ void Executor::settle(std::vector<Command>& out) {
   for (;;) {
     migration_.pump(arrived_, out);
     if (arrived_.empty()) return;
-    for (const Arrival& arrival : arrived_) {
-      if (arrival.urgency == Urgency::fault)
-        for (BlockId block = arrival.blocks.first; block < arrival.blocks.end(); ++block.value)
-          migration_.protection().faulted_in(arrival.stream, block);
+    for (const BlockRange& blocks : arrived_) {
       for (std::uint32_t index = 0; index < streams_.size(); ++index) {
         Stream& waiting = streams_[index];
         if (waiting.state != StreamState::waiting) continue;
         std::uint64_t here = 0;
-        for (const BlockRange& range : waiting.working_set) here += common_blocks(range, arrival.blocks);
+        for (const BlockRange& range : waiting.working_set) here += common_blocks(range, blocks);
         waiting.missing -= std::min(waiting.missing, here);
         if (here > 0 && waiting.missing == 0) launch({index}, out);
       }

@@ -74,8 +74,8 @@ class Executor {
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
   std::vector<std::uint32_t> evictions_from_, prefetches_from_;
   std::vector<Stream> streams_;
-  std::vector<Lodging> lodgings_;  // by tensor
-  std::vector<Arrival> arrived_;
+  std::vector<Lodging> lodgings_;    // by tensor
+  std::vector<BlockRange> arrived_;  // blocks that became resident and were not told to the streams yet
   std::uint64_t skipped_commands_ = 0;
 };
 

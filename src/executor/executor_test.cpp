@@ -73,8 +73,11 @@ class HostileMachine {
     const Flight flight = std::move(*at);
     flights_.erase(at);
     const bool cancelled = flight.cancelled && choices.below(4) > 0;
-    // Never the same tier four times in a row: that closes it for good.
-    const bool failed = !cancelled && failing_ && ++moves_ % 5 == 0;
+    // Never four in a row of a tier's writes or of a block's reads: that is the end.
+    const bool read = flight.move.to == Tier::device;
+    std::uint32_t& failures = read ? failed_reads_[flight.move.blocks.first.value] : failed_writes_[flight.move.to];
+    const bool failed = !cancelled && failing_ && ++moves_ % 5 == 0 && failures < 3;
+    if (!cancelled) failures = failed ? failures + 1 : 0;
     for (std::uint32_t i = 0; i < flight.move.blocks.count; ++i) {
       const std::uint32_t block = flight.move.blocks.first.value + i;
       if (cancelled || failed) {
@@ -111,13 +114,17 @@ class HostileMachine {
   std::vector<Flight> flights_;
   bool failing_;
   std::uint32_t moves_ = 0;
+  PerTier<std::uint32_t> failed_writes_;
+  std::map<std::uint32_t, std::uint32_t> failed_reads_;
 };
+
+constexpr std::uint32_t kPiece = 3;  // the most blocks in a move
 
 // A program of several streams that allocate, run kernels and free, with the contents that every block must have.
 class RandomProgram {
  public:
   struct Shape {
-    std::uint32_t blocks, streams, device_blocks, host_blocks;
+    std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
     bool faults, keep_dead, failing;
   };
 
@@ -148,14 +155,15 @@ class RandomProgram {
   };
 
   static PageTable table(const Shape& shape) {
-    PageTable table({kBlockBytes * shape.device_blocks, kBlockBytes * shape.host_blocks, kBlockBytes * 1000});
+    PageTable table(
+        {kBlockBytes * shape.device_blocks, kBlockBytes * shape.host_blocks, kBlockBytes * shape.ssd_blocks});
     table.add_blocks(shape.blocks, kBlockBytes);
     return table;
   }
   static ExecutorOptions options(const Shape& shape) {
     return {.kernels_fault = shape.faults,
             .window_blocks = 2,
-            .migration = {.keep_dead_blocks = shape.keep_dead, .piece_blocks = 3, .planned_in_flight = 2}};
+            .migration = {.keep_dead_blocks = shape.keep_dead, .piece_blocks = kPiece, .planned_in_flight = 2}};
   }
 
   bool quiet() const { return !machine_.busy() && std::ranges::none_of(streams_, &Stream::running); }
@@ -176,17 +184,26 @@ class RandomProgram {
     if (streams_[index].running) return touch(index);
     if (choices_.used_up()) return;
     // More tensors than the device holds, most of the time.
-    if (tensors_.size() < 6 + what) return allocate();
+    if (tensors_.size() < 6 + what && allocate()) return;
+    if (tensors_.empty()) return;
     if (what == 4) return free_one();
     start_kernel(index);
   }
 
-  void allocate() {
+  // False if the tiers, less what must stay free for moves, would not hold it.
+  bool allocate() {
     const std::uint32_t first = choices_.below(shape_.blocks);
     const std::uint32_t count = 1 + choices_.below(std::min(4u, shape_.blocks - first));
+    const BlockRange blocks{{first}, count};
+    std::uint32_t in_use = 0;
+    for (std::uint32_t block = 0; block < shape_.blocks; ++block)
+      in_use += blocks.contains({block}) ||
+                std::ranges::any_of(tensors_, [&](const auto& tensor) { return tensor.second.contains({block}); });
+    if (in_use + kPiece > shape_.device_blocks + shape_.host_blocks + shape_.ssd_blocks) return false;
     const TensorId id{next_tensor_++};
-    tensors_[id] = {{first}, count};
-    tell(Allocated{id, tensors_[id]});
+    tensors_[id] = blocks;
+    tell(Allocated{id, blocks});
+    return true;
   }
 
   void free_one() {
@@ -263,12 +280,34 @@ void check_random_programs(bool faults) {
                    .streams = streams,
                    .device_blocks = *rc::gen::inRange(streams * 2 + 2, 12u),
                    .host_blocks = *rc::gen::inRange(0u, 6u),
+                   .ssd_blocks = *rc::gen::element(4u, 8u, 1000u),
                    .faults = faults,
                    .keep_dead = *rc::gen::arbitrary<bool>(),
                    .failing = *rc::gen::arbitrary<bool>()},
                   choices)
         .run();
   }));
+}
+
+TEST(Executor, ABlockThatCannotBeReadEndsTheRunThoughOthersCan) {
+  PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+  table.add_blocks(4, kBlockBytes);
+  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
+  Executor executor(std::move(table), {});
+  std::vector<Command> commands;
+  executor.on(Allocated{{0}, {{0}, 4}}, commands);
+  executor.on(Faulted{{0}, {{0}, 1}}, commands);
+  for (std::uint32_t other = 1; !executor.failure(); ++other) {
+    ASSERT_LE(other, 4u);
+    const MoveId bad = std::get<Move>(commands.back()).id;
+    if (other < 4) {
+      executor.on(Faulted{{1}, {{other}, 1}}, commands);
+      executor.on(MoveDone{std::get<Move>(commands.back()).id}, commands);
+    }
+    executor.on(MoveFailed{bad}, commands);
+  }
+  EXPECT_EQ(executor.failure()->kind, Failure::Kind::unreadable);
+  EXPECT_EQ(executor.failure()->bytes, kBlockBytes);
 }
 
 TEST(ExecutorProperty, NoOrderOfEventsLosesBytesOrExceedsTheBudgetWhenKernelsFault) { check_random_programs(true); }

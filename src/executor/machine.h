@@ -36,7 +36,8 @@ struct KernelReady {  // The stream's next kernel wants to start. `accesses` is 
 struct KernelDone {
   StreamId stream;
 };
-struct Faulted {  // The stream waits for these blocks, which are not mapped.
+inline constexpr StreamId kNobody{UINT32_MAX};
+struct Faulted {  // The stream (or kNobody: the machine itself) waits for these blocks, which are not mapped.
   StreamId stream;
   BlockRange blocks;
 };

@@ -10,7 +10,7 @@ namespace {
 
 // Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
 constexpr std::uint64_t kPiecesAhead = 4;
-// A tier that has failed this often without a success in between takes no more; what it holds is still asked for.
+// A tier whose writes have failed this often in a row takes no more; blocks whose reads have are lost.
 constexpr std::uint32_t kPatience = 4;
 
 template <class F>
@@ -87,8 +87,11 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::leaving) recall(block, out);
   });
-  const auto place = std::ranges::upper_bound(urgent_, urgency, {}, &Wish::urgency);
-  urgent_.insert(place, Wish{blocks, urgency, stream});
+  ask({.rest = blocks, .urgency = urgency, .stream = stream});
+}
+
+void Migration::ask(const Wish& wish) {
+  urgent_.insert(std::ranges::upper_bound(urgent_, wish.urgency, {}, &Wish::urgency), wish);
 }
 
 bool Migration::eviction_possible(BlockId block) const {
@@ -99,7 +102,7 @@ bool Migration::eviction_possible(BlockId block) const {
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   bool any = false;
   for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
-  if (any) evictions_[to].push_back(Wish{blocks, Urgency::plan, {}});
+  if (any) evictions_[to].push_back(Wish{.rest = blocks, .urgency = Urgency::plan, .stream = {}});
   return any;
 }
 
@@ -117,7 +120,7 @@ bool Migration::plan_prefetch(BlockRange blocks) {
       return other_below == below && (!below || table_.lower(block) == tier);
     };
     while (count < blocks.count && same({blocks.first.value + count})) ++count;
-    if (below) prefetches_[tier].push_back(Wish{{blocks.first, count}, Urgency::plan, {}});
+    if (below) prefetches_[tier].push_back(Wish{.rest = {blocks.first, count}, .urgency = Urgency::plan, .stream = {}});
     any |= below;
     drop_front(blocks, count);
   }
@@ -137,7 +140,7 @@ std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
   return issued;
 }
 
-void Migration::pump(std::vector<Arrival>& arrived, std::vector<Command>& out) {
+void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   do {
     serve_urgent(arrived, out);
     const std::size_t before = out.size();
@@ -149,7 +152,7 @@ void Migration::pump(std::vector<Arrival>& arrived, std::vector<Command>& out) {
     for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
 }
 
-void Migration::serve_urgent(std::vector<Arrival>& arrived, std::vector<Command>& out) {
+void Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   std::size_t kept = 0;
   bool room_left = true;  // Whoever came first gets the room first: a small wish must not starve a large one.
   for (std::size_t at = 0; at < urgent_.size(); ++at) {
@@ -160,10 +163,12 @@ void Migration::serve_urgent(std::vector<Arrival>& arrived, std::vector<Command>
   urgent_.resize(kept);
 }
 
-Migration::Served Migration::serve(Wish& wish, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   while (wish.rest.count > 0) {
     const BlockState state = table_.state(wish.rest.first);
     if (state == BlockState::resident || state == BlockState::arriving) {
+      // It may have been called back, and must stay until the instruction that touches it is done.
+      if (state == BlockState::resident) protect({wish.rest.first, 1}, wish.urgency, wish.stream);
       drop_front(wish.rest, 1);
       continue;
     }
@@ -173,7 +178,8 @@ Migration::Served Migration::serve(Wish& wish, std::vector<Arrival>& arrived, st
     if (state == BlockState::empty) {
       for_each_block(piece, [&](BlockId block) { table_.populate(block); });
       out.push_back(Populate{piece});
-      arrived.push_back({piece, wish.urgency, wish.stream});
+      protect(piece, wish.urgency, wish.stream);
+      arrived.push_back(piece);
     } else {
       start_move(piece, table_.lower(piece.first), Tier::device, wish, wish.begun, out);
       wish.begun = true;
@@ -181,6 +187,11 @@ Migration::Served Migration::serve(Wish& wish, std::vector<Arrival>& arrived, st
     drop_front(wish.rest, piece.count);
   }
   return Served::wholly;
+}
+
+void Migration::protect(BlockRange blocks, Urgency urgency, StreamId stream) {
+  if (urgency != Urgency::fault) return;
+  for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(stream, block); });
 }
 
 BlockRange Migration::first_piece(BlockRange rest) const {
@@ -236,12 +247,12 @@ bool Migration::evict_one(Urgency urgency, StreamId stream, std::vector<Command>
     if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
     return false;
   }
-  start_move({*victim, 1}, Tier::device, *to, Wish{{}, urgency, stream}, false, out);
+  start_move({*victim, 1}, Tier::device, *to, Wish{.rest = {}, .urgency = urgency, .stream = stream}, false, out);
   return true;
 }
 
 std::optional<Tier> Migration::victim_tier(Bytes bytes) const {
-  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_in_a_row_[tier] < kPatience; };
+  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
   if (takes(Tier::ssd)) return Tier::ssd;
   return std::nullopt;
@@ -307,7 +318,7 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Wish& wi
                   .urgency = wish.urgency,
                   .first_piece = !continues};
   if (wish.urgency == Urgency::plan) ++planned_in_flight_(from, to);
-  flights_.push_back({move, wish.stream});
+  flights_.push_back({.move = move, .stream = wish.stream, .failures = wish.failures});
   out.push_back(move);
 }
 
@@ -320,35 +331,36 @@ Migration::Flight Migration::land(MoveId move) {
   return flight;
 }
 
-void Migration::done(MoveId id, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   const Flight flight = land(id);
   const Move& move = flight.move;
   moved_(move.from, move.to) += bytes_of(move.blocks);
-  failed_in_a_row_[move.to == Tier::device ? move.from : move.to] = 0;
+  failed_writes_[move.to] = 0;
   for_each_block(move.blocks, [&](BlockId block) {
     move.to == Tier::device ? table_.fetched(block) : table_.evicted(block);
     if (!table_.live(block)) bury(block, out);
   });
-  if (move.to == Tier::device) arrived.push_back({move.blocks, move.urgency, flight.stream});
+  if (move.to != Tier::device) return;
+  protect(move.blocks, move.urgency, flight.stream);
+  arrived.push_back(move.blocks);
 }
 
-void Migration::failed(MoveId id, bool cancelled, std::vector<Arrival>& arrived, std::vector<Command>& out) {
+void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   const Flight flight = land(id);
   const Move& move = flight.move;
   const bool up = move.to == Tier::device;
-  std::uint32_t& failures = failed_in_a_row_[up ? move.from : move.to];
-  if (!cancelled) ++failures;
   for_each_block(move.blocks, [&](BlockId block) {
     up ? table_.fetch_failed(block) : table_.kept(block);
     if (!table_.live(block)) bury(block, out);
   });
   if (!up) {
-    arrived.push_back({move.blocks, move.urgency, flight.stream});
+    if (!cancelled) ++failed_writes_[move.to];
+    arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
-    if (failures >= kPatience)
+    if (flight.failures + 1 >= kPatience)
       failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
     else
-      want(move.blocks, move.urgency, flight.stream, out);
+      ask({.rest = move.blocks, .urgency = move.urgency, .stream = flight.stream, .failures = flight.failures + 1});
   }
 }
 

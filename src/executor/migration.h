@@ -21,13 +21,6 @@ struct MigrationOptions {
   std::uint32_t planned_in_flight = 1;  // planned moves in flight on each link
 };
 
-// What to wait for: which blocks became resident, and for whom.
-struct Arrival {
-  BlockRange blocks;
-  Urgency urgency;
-  StreamId stream;  // who asked; meaningful for faults and needs
-};
-
 // Why nothing can go on: without a remedy of ours, so the run ends with it.
 struct Failure {
   enum class Kind : std::uint8_t {
@@ -68,38 +61,41 @@ class Migration {
   std::vector<BlockRange> issued_prefetches(BlockRange blocks) const;
 
   // Issues all that can start now. Arrivals that need no move (first touches) are appended to `arrived`.
-  void pump(std::vector<Arrival>& arrived, std::vector<Command>& out);
+  void pump(std::vector<BlockRange>& arrived, std::vector<Command>& out);
 
   // Answers from the machine. Blocks that are now resident, or resident again, are appended to `arrived`.
-  void done(MoveId move, std::vector<Arrival>& arrived, std::vector<Command>& out);
-  void failed(MoveId move, bool cancelled, std::vector<Arrival>& arrived, std::vector<Command>& out);
+  void done(MoveId move, std::vector<BlockRange>& arrived, std::vector<Command>& out);
+  void failed(MoveId move, bool cancelled, std::vector<BlockRange>& arrived, std::vector<Command>& out);
 
   const PerLink<Bytes>& moved() const { return moved_; }
   const std::optional<Failure>& failure() const { return failure_; }  // set for good
-  bool idle() const { return flights_.empty() && urgent_.empty(); }
 
  private:
   struct Wish {
     BlockRange rest;
     Urgency urgency;
-    StreamId stream;
+    StreamId stream;  // who asked; meaningful for faults and needs
     bool begun = false;
+    std::uint32_t failures = 0;  // of reads, in a row
   };
   struct Flight {
     Move move;
     StreamId stream;
-    bool recalled = false;  // a Cancel is on its way
+    std::uint32_t failures;  // of this read before
+    bool recalled = false;   // a Cancel is on its way
   };
 
   // The longest run at the start of `rest`, at most a piece, in the state of its first block.
   BlockRange first_piece(BlockRange rest) const;
   Bytes bytes_of(BlockRange blocks) const;
   bool eviction_possible(BlockId block) const;
+  void ask(const Wish& wish);
   void recall(BlockId block, std::vector<Command>& out);
   void bury(BlockId block, std::vector<Command>& out);
-  void serve_urgent(std::vector<Arrival>& arrived, std::vector<Command>& out);
+  void serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
-  Served serve(Wish& wish, std::vector<Arrival>& arrived, std::vector<Command>& out);
+  Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
+  void protect(BlockRange blocks, Urgency urgency, StreamId stream);
   void make_room(std::vector<Command>& out);
   // True if a victim left or was dropped.
   bool evict_one(Urgency urgency, StreamId stream, std::vector<Command>& out);
@@ -118,7 +114,7 @@ class Migration {
   PerLink<std::uint32_t> planned_in_flight_;
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;
-  PerTier<std::uint32_t> failed_in_a_row_;
+  PerTier<std::uint32_t> failed_writes_;  // in a row
   std::optional<Failure> failure_;
   std::uint32_t next_move_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "executor/machine.h"
 
 namespace spillway {
 
@@ -33,6 +34,7 @@ void Protection::unpin(const Grant& grant) {
 }
 
 void Protection::faulted_in(StreamId stream, BlockId block) {
+  if (stream == kNobody) return;
   auto window = std::ranges::find(windows_, stream, &Window::stream);
   if (window == windows_.end()) {
     windows_.push_back({stream, {}});

@@ -28,7 +28,7 @@ class Protection {
   bool grant(StreamId stream, std::vector<BlockRange> blocks);
   void revoke(StreamId stream);
 
-  // The stream has faulted this block in.
+  // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
 
   // Takes one protection away so that `stream` can be served; false if there is none left to take.

@@ -38,7 +38,7 @@ void PageTable::unpin(BlockId id) {
   CHECK(block.pins > 0);
   if (--block.pins > 0) return;
   // It may stand before the cursor, which promised that everything there is pinned.
-  if (block.listed) order_of(block).cursor = order_of(block).head;
+  cursor_ = live_.head;
 }
 
 void PageTable::populate(BlockId id) {
@@ -110,14 +110,10 @@ void PageTable::place(BlockId id, Tier tier) {
 }
 
 std::optional<BlockId> PageTable::victim() {
-  if (const auto dead = first_unpinned(dead_)) return dead;
-  return first_unpinned(live_);
-}
-
-std::optional<BlockId> PageTable::first_unpinned(Order& order) {
-  while (order.cursor != kNone && blocks_[order.cursor].pins > 0) order.cursor = blocks_[order.cursor].next;
-  if (order.cursor == kNone) return std::nullopt;
-  return BlockId{order.cursor};
+  if (dead_.head != kNone) return BlockId{dead_.head};
+  while (cursor_ != kNone && blocks_[cursor_].pins > 0) cursor_ = blocks_[cursor_].next;
+  if (cursor_ == kNone) return std::nullopt;
+  return BlockId{cursor_};
 }
 
 std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) const {
@@ -145,14 +141,14 @@ void PageTable::list(std::uint32_t index) {
   else
     blocks_[order.tail].next = index;
   order.tail = index;
-  if (order.cursor == kNone) order.cursor = index;
+  if (&order == &live_ && cursor_ == kNone) cursor_ = index;
 }
 
 void PageTable::unlist(std::uint32_t index) {
   Block& block = blocks_[index];
   CHECK(block.listed);
   Order& order = order_of(block);
-  if (order.cursor == index) order.cursor = block.next;
+  if (cursor_ == index) cursor_ = block.next;
   if (block.previous == kNone)
     order.head = block.next;
   else
@@ -196,10 +192,10 @@ void PageTable::check_invariants() const {
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
   std::uint32_t listed = 0;
   for (const Order* order : {&live_, &dead_}) {
-    bool before_cursor = true;
+    bool before_cursor = order == &live_;
     std::uint32_t previous = kNone;
     for (std::uint32_t at = order->head; at != kNone; previous = at, at = blocks_[at].next, ++listed) {
-      if (at == order->cursor) before_cursor = false;
+      if (at == cursor_) before_cursor = false;
       CHECK(blocks_[at].listed && blocks_[at].previous == previous);
       CHECK((blocks_[at].tensors > 0) == (order == &live_));
       CHECK(!before_cursor || blocks_[at].pins > 0);

@@ -37,7 +37,7 @@ class PageTable {
   void retain(BlockId block);
   void release(BlockId block);
 
-  // A pinned block is no victim. Pins nest.
+  // A pinned block is no victim while a tensor lives in it. Pins nest.
   void pin(BlockId block);
   void unpin(BlockId block);
 
@@ -59,13 +59,13 @@ class PageTable {
   Bytes peak(Tier tier) const { return peak_[tier]; }
   Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
 
-  // The block to give up next: a dead one if there is any, else the least recently migrated; resident and not pinned.
+  // The block to give up next: a dead one if there is any, else the least recently migrated that is not pinned.
   std::optional<BlockId> victim();
 
   // Folds the blocks' states into a hash: equal for equal residency.
   std::uint64_t residency_hash(BlockRange blocks, std::uint64_t seed) const;
 
-  // CHECKs everything that must hold between two calls; O(blocks). For tests and SPILLWAY_PARANOID builds.
+  // CHECKs everything that must hold between two calls; O(blocks). For tests.
   void check_invariants() const;
 
  private:
@@ -80,15 +80,14 @@ class PageTable {
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
   };
-  // Resident blocks in the order of their arrival: an intrusive list. Before `cursor` all are known to be pinned.
+  // Resident blocks in the order of their arrival: an intrusive list.
   struct Order {
-    std::uint32_t head = kNone, tail = kNone, cursor = kNone;
+    std::uint32_t head = kNone, tail = kNone;
   };
 
   Order& order_of(const Block& block) { return block.tensors > 0 ? live_ : dead_; }
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);
-  std::optional<BlockId> first_unpinned(Order& order);
   void step(Block& block, BlockEvent event);
   void take(Tier tier, const Block& block);
   void give(Tier tier, const Block& block);
@@ -97,6 +96,7 @@ class PageTable {
   PerTier<Bytes> capacity_, used_, peak_;
   Bytes leaving_;
   Order live_, dead_;
+  std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };
 
 }  // namespace spillway

@@ -50,6 +50,18 @@ TEST(PageTable, TheVictimIsDeadIfAnyElseTheLeastRecentlyMigrated) {
   EXPECT_EQ(table.victim(), BlockId{0});
 }
 
+TEST(PageTable, ADeadBlockIsAVictimEvenIfPinned) {
+  PageTable table = table_of(2);
+  for (std::uint32_t block = 0; block < 2; ++block) {
+    table.retain({block});
+    table.populate({block});
+    table.pin({block});
+  }
+  EXPECT_EQ(table.victim(), std::nullopt);
+  table.release({1});
+  EXPECT_EQ(table.victim(), BlockId{1});
+}
+
 TEST(PageTable, AFailedEvictionGivesTheLowerTierBack) {
   PageTable table = table_of(1);
   table.retain({0});
@@ -84,7 +96,7 @@ struct Model {
   std::optional<BlockId> victim() const {
     for (const bool want_live : {false, true})
       for (const std::uint32_t block : order)
-        if (blocks[block].pins == 0 && (blocks[block].tensors > 0) == want_live) return BlockId{block};
+        if ((blocks[block].pins == 0 || !want_live) && (blocks[block].tensors > 0) == want_live) return BlockId{block};
     return std::nullopt;
   }
 };

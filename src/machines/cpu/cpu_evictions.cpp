@@ -208,7 +208,7 @@ void CpuMachine::settle_kept() {
       return true;
     }
     block.kept_reported = true;
-    answers_.push_back(Faulted{{0}, {id, 1}});
+    answers_.push_back(Faulted{kNobody, {id, 1}});
     return false;
   });
 }
