@@ -87,8 +87,8 @@ TEST_P(CpuMachineTest, AThreadWaitsForTheBlockThatItTouches) {
   rig.ask(Populate{{{3}, 1}});
   toucher.join();
   EXPECT_TRUE(holds(rig.block(3), kBlock, 7));
-  EXPECT_EQ(rig.machine->stats().faults(), 1u);
-  EXPECT_GT(rig.machine->stall().of_all_threads(), Nanos{});
+  EXPECT_EQ(rig.machine->stats().first_touches(), 1u);
+  EXPECT_GT(rig.machine->stall().total({}), Nanos{});
 }
 
 TEST_P(CpuMachineTest, AWriteDuringAnEvictionIsNotLost) {

@@ -47,8 +47,18 @@ def every_end_has_its_status_and_its_report(spillway):
     for end, status in {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}.items():
         done, report = run(spillway, script("ends.py", end))
         check(done.returncode == status and report["exit_status"] == status, end, done.returncode, report, done.stderr)
-        check(report["faults"] > 70 and report["moved_bytes"]["device_to_ssd"] > 90 * MIB, end, report)
+        check(report["first_touches"] > 70 and report["moved_bytes"]["device_to_ssd"] > 90 * MIB, end, report)
         check(("KeyboardInterrupt" in done.stderr) == (end == "interrupt"), end, done.stderr)
+
+
+def a_recorded_iteration_survives_any_end(spillway):
+    name = os.path.join(HERE, "scripts", "embedding_lstm.py")
+    command = [sys.executable, "-c", f"exec(open({name!r}).read()); import os; os.kill(os.getpid(), 9)"]
+    with tempfile.TemporaryDirectory() as folder:
+        done, report = run(spillway, command, "--record", folder)
+        check(done.returncode == 137 and report["iteration_count"] == 5, done.returncode, report)
+        with open(report["trace_file"], encoding="utf-8") as file:
+            check(any(kernel["name"].startswith("aten::lstm") for kernel in json.load(file)["kernels"]))
 
 
 def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
@@ -98,6 +108,7 @@ def main():
     for test in (
         results_do_not_depend_on_the_memory,
         every_end_has_its_status_and_its_report,
+        a_recorded_iteration_survives_any_end,
         running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
         a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run,
         children_that_would_read_managed_tensors_fail_loudly_and_others_work,

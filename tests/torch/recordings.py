@@ -42,7 +42,7 @@ def check(condition, text):
 def two_optimizers_are_one_iteration(with_session):
     trace, said = run(with_session, "two_optimizers.py")
     check(names(trace).count("aten::randn") == 2, names(trace))
-    check(said["iterations"] == "10", said)
+    check(said["iterations"] == "5", said)
     check(kinds(trace)["weight"] == 8 and kinds(trace)["optimizer_state"] == 24, kinds(trace))
 
 
@@ -67,6 +67,9 @@ def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
     trace, _ = run(with_session, "embedding_lstm.py")
     embedding = next(kernel for kernel in trace["kernels"] if kernel["name"] == "aten::embedding")
     check(embedding["reads"][0].get("sparse"), embedding)
+    made = {tensor for kernel in trace["kernels"] if kernel["name"].startswith("aten::lstm") for tensor in kernel["writes"]}
+    backward = [kernel for kernel in trace["kernels"] if kernel["name"] == "aten::mkldnn_rnn_layer_backward"]
+    check(backward and all(made & set(kernel["writes"]) for kernel in backward), backward)
 
 
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "machines/cpu/clock.h"
 #include "machines/cpu/eviction_method.h"
 #include "machines/cpu/quiet_thread.h"
 #include "machines/cpu/ring.h"
@@ -201,10 +202,11 @@ PagerStats Pager::stats() const {
                    .host_budget = config_.host,
                    .ssd_capacity = kBlockBytes * file_->capacity_slots(),
                    .faults = counted.faults(),
+                   .first_touches = counted.first_touches(),
                    .moved = {},
+                   .written = counted.written(),
                    .peak = {},
-                   .stall_of_all_threads = machine_->stall().of_all_threads(),
-                   .stall_of_the_process = machine_->stall().of_the_process()};
+                   .stall = machine_->stall().total(now())};
   for (const Tier from : kTiers) {
     stats.peak[from] = counted.peak(from);
     for (const Tier to : kTiers)

@@ -52,9 +52,8 @@ class Pager {
   void kernel_done(StreamId stream);
 
   PagerStats stats() const;
-  // How long this stream's thread has waited for blocks so far; cheap.
-  Nanos stall_of(StreamId stream) const { return machine_->stall().of(stream); }
-  Nanos stall_of_the_process() const { return machine_->stall().of_the_process(); }
+  // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
+  Nanos stall(Nanos now) const { return machine_->stall().total(now); }
   std::uint64_t faults() const { return machine_->stats().faults(); }
 
   // For tests: where frames can be.

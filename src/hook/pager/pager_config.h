@@ -17,11 +17,12 @@ namespace spillway {
 struct PagerStats {
   std::string_view eviction_path;  // "move" or "copy"
   Bytes device_budget, host_budget, ssd_capacity;
-  std::uint64_t faults = 0;
+  std::uint64_t faults = 0;  // of blocks that had bytes
+  std::uint64_t first_touches = 0;
   PerLink<Bytes> moved;
+  Bytes written;  // to the SSD, also by moves that were given up
   PerTier<Bytes> peak;
-  Nanos stall_of_all_threads;  // summed: two threads that wait a second make two
-  Nanos stall_of_the_process;  // time in which at least one thread waited
+  Nanos stall;  // time in which at least one thread waited
 };
 
 struct PagerConfig {

@@ -38,7 +38,9 @@ struct KernelEvent {
   Phase phase = Phase::other;
   std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
   Nanos start{}, end{};
-  Nanos waited{};  // of that, for faults
+  // Time in which any thread waited for memory, summed from the program's start: a thread that waits inside a kernel
+  // may be another one than that which runs it.
+  Nanos stalled_at_start{}, stalled_at_end{};
   std::vector<Touch> touches{};
   std::vector<Birth> births{};      // inside it, in order
   std::vector<StorageId> deaths{};  // inside it, in order

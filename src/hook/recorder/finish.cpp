@@ -13,7 +13,7 @@ std::string plural(std::size_t count, std::string_view one) {
 
 }  // namespace
 
-Result<Trace> Recorder::finish() {
+Result<Trace> Recorder::finish() const {
   if (wanted_ != 0) return finish_wanted();
   if (found_) return build_trace(*found_, times_);
   return fail(Errc::unavailable, fmt::format("no training iteration repeated itself: {}", describe()));
@@ -46,7 +46,7 @@ std::string Recorder::describe() const {
                      plural(builder_.number(), "optimizer step"), sizes, comparison, kRemedy);
 }
 
-Result<Trace> Recorder::finish_wanted() {
+Result<Trace> Recorder::finish_wanted() const {
   std::vector<const Segment*> all;
   for (const Segment& segment : history_) all.push_back(&segment);
   if (previous_) all.push_back(&previous_->segment());

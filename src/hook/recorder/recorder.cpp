@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "base/check.h"
 
@@ -29,16 +30,22 @@ void Recorder::died_outside(StorageId storage) {
 
 void Recorder::kernel(const KernelEvent& event) {
   for (const Birth& newborn : event.births) birth(newborn);
-  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(event.start, last_end_);
+  const Nanos waited = excess(event.stalled_at_start, stalled_at_last_end_);
+  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited);
   builder_.add(event, gap, live_);
-  last_end_ = event.end;
+  ended(event.end, event.stalled_at_end);
   for (const StorageId dead : event.deaths) death(dead);
 }
 
 void Recorder::other_operator(const KernelEvent& event) {
   for (const Birth& newborn : event.births) birth(newborn);
   for (const StorageId dead : event.deaths) died_outside(dead);
-  last_end_ = event.end;
+  ended(event.end, event.stalled_at_end);
+}
+
+void Recorder::ended(Nanos at, Nanos stalled) {
+  last_end_ = at;
+  stalled_at_last_end_ = stalled;
 }
 
 void Recorder::anchor() {
@@ -53,7 +60,10 @@ void Recorder::anchor() {
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   if (first) return;
-  if (wanted_ != 0) return;
+  if (wanted_ != 0) {
+    news_ |= previous_->number() == wanted_ + 1;  // Now what died after its last kernel is known, too.
+    return;
+  }
   sample();
   search();
 }
@@ -132,6 +142,8 @@ void Recorder::adopt(std::size_t period, Roles roles) {
   }
   found_->roles = std::move(roles);
   times_.assign(kernels, {});
+  repetitions_ = 2;
+  news_ = true;
   pending_.clear();
   pending_skipped_.clear();
 }
@@ -161,6 +173,7 @@ void Recorder::sample() {
     add_times(pending_[s], pending_skipped_[s], place);
   pending_.clear();
   pending_skipped_.clear();
+  news_ |= std::has_single_bit(++repetitions_);
 }
 
 void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_t place) {

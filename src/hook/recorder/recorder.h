@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -35,19 +36,26 @@ class Recorder {
   // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
   void forget_anchors();
 
-  // At the end. The failure says what was seen instead.
-  Result<Trace> finish();
+  // What the recorder's owner did itself between two kernels is no gap.
+  void resumes(Nanos at, Nanos stalled) { ended(at, stalled); }
+
+  // The trace as far as it is known. The failure says what was seen instead.
+  Result<Trace> finish() const;
+  // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
+  // for nobody knows how the script will end.
+  bool take_news() { return std::exchange(news_, false); }
 
  private:
   void birth(const Birth& birth);
   void death(StorageId storage);
+  void ended(Nanos at, Nanos stalled);
   void strip();
   void search();
   bool covers_all_updates(const std::vector<std::uint64_t>& updates) const;
   void adopt(std::size_t period, Roles roles);
   void sample();
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
-  Result<Trace> finish_wanted();
+  Result<Trace> finish_wanted() const;
   std::string describe() const;
   std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
 
@@ -59,9 +67,11 @@ class Recorder {
   SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last
-  Nanos last_end_{};
+  Nanos last_end_{}, stalled_at_last_end_{};
   std::optional<Iteration> found_;
   std::vector<KernelTimes> times_;
+  std::uint64_t repetitions_ = 0;
+  bool news_ = false;
   std::vector<std::uint64_t> found_updates_;
   std::vector<Segment> pending_;  // segments that may become the next repetition of the iteration found
   std::vector<std::size_t> pending_skipped_;

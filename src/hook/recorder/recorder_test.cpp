@@ -289,14 +289,24 @@ TEST(Recorder, DurationsAreMediansOfTheIterationsSeen) {
   EXPECT_EQ(script.trace().kernels[0].duration, Nanos{30});  // of 10, 20, 30, 40 and 1000
 }
 
-TEST(Recorder, TimeWaitedForFaultsIsNoDuration) {
+TEST(Recorder, TimeWaitedForFaultsIsNoDurationAndNoGap) {
   Recorder recorder(1);
   recorder.anchor();
-  recorder.kernel({.name = "mm", .start = Nanos{100}, .end = Nanos{400}, .waited = Nanos{250}});
+  recorder.kernel({.name = "mm",
+                   .start = Nanos{100},
+                   .end = Nanos{400},
+                   .stalled_at_start = Nanos{50},
+                   .stalled_at_end = Nanos{300}});
+  recorder.kernel({.name = "mm",
+                   .start = Nanos{500},
+                   .end = Nanos{600},
+                   .stalled_at_start = Nanos{330},
+                   .stalled_at_end = Nanos{330}});
   recorder.anchor();
   const auto trace = recorder.finish();
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->kernels[0].duration, Nanos{50});
+  EXPECT_EQ(trace->kernels[1].gap, Nanos{70});
 }
 
 TEST(Recorder, ChangingShapesAreAnErrorThatSaysWhatWasSeen) {

@@ -87,6 +87,14 @@ inline void add_iteration(Session& session, std::uint64_t duration_ns, std::uint
   session.state.iteration_count.store(place + 1, std::memory_order_release);
 }
 
+// The last one goes on after all.
+inline void replace_iteration(Session& session, std::uint64_t duration_ns, std::uint64_t fault_count) noexcept {
+  session.state.iteration_count.fetch_sub(1, std::memory_order_relaxed);
+  add_iteration(session, duration_ns, fault_count);
+}
+
+inline void forget_iterations(Session& session) noexcept { session.state.iteration_count.store(0); }
+
 // One sentence that the supervisor prints at the end: "torch.compile is in use: ...".
 inline void add_notice(Session& session, std::string_view sentence) noexcept {
   const std::uint64_t place = session.state.notice_count.fetch_add(1);

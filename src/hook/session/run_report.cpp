@@ -39,7 +39,7 @@ void read_texts(const SessionState& state, RunReport& report) {
 
 Bytes RunReport::ssd_written_per_hour() const {
   if (managed.value == 0) return {};
-  return Bytes{static_cast<std::uint64_t>(static_cast<double>(ssd_written().value) / seconds(managed) * 3600)};
+  return Bytes{static_cast<std::uint64_t>(static_cast<double>(ssd_written.value) / seconds(managed) * 3600)};
 }
 
 RunReport read_report(const Session& session, const Supervised& supervised) {
@@ -60,12 +60,17 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
                  .ssd = bytes(state.peak_ssd_bytes)};
   report.unmanaged_peak = bytes(state.unmanaged_peak_bytes);
   report.faults = state.faults.load();
+  report.first_touches = state.first_touches.load();
+  report.ssd_written = bytes(state.ssd_written_bytes);
   report.stall = Nanos{state.stall_ns.load()};
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)
       if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
   read_iterations(state, report);
   read_texts(state, report);
+  const bool asked_to_record = !text(session.config.record_path).empty();
+  if (asked_to_record && report.loaded_torch && report.recorded.empty() && report.not_recorded.empty())
+    report.not_recorded = "the script was ended before an iteration had repeated itself";
   report.left_behind = supervised.left_behind;
   return report;
 }

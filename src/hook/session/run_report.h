@@ -31,8 +31,9 @@ struct RunReport {
   Bytes device_budget, host_budget;
   PerTier<Bytes> peak;
   Bytes unmanaged_peak;
-  std::uint64_t faults = 0;
+  std::uint64_t faults = 0, first_touches = 0;
   PerLink<Bytes> moved;
+  Bytes ssd_written;  // also by moves that were given up
   Nanos stall;
   std::vector<Iteration> iterations;  // every one, up to kMaxIterations
   std::uint64_t iteration_count = 0;  // all of them
@@ -43,7 +44,6 @@ struct RunReport {
   std::string error;                   // what kept the hook from doing its work
   std::string recorded, not_recorded;  // the trace's file, or why there is none
 
-  Bytes ssd_written() const { return moved(Tier::device, Tier::ssd) + moved(Tier::host, Tier::ssd); }
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
 

@@ -54,6 +54,7 @@ std::string to_json(const RunReport& report) {
       {"peak_ssd_bytes", report.peak.ssd.value},
       {"unmanaged_peak_bytes", report.unmanaged_peak.value},
       {"faults", report.faults},
+      {"first_touches", report.first_touches},
       {"moved_bytes", moved_bytes(report)},
       {"ssd_written_bytes_per_hour", report.ssd_written_per_hour().value},
       {"stall_seconds", seconds(report.stall)},

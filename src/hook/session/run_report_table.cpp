@@ -53,10 +53,11 @@ void add_memory(const RunReport& report, Lines& lines) {
                     to_text(report.host_budget), to_text(moved(Tier::device, Tier::host)),
                     to_text(moved(Tier::host, Tier::device)), to_text(moved(Tier::host, Tier::ssd))));
   lines.emplace_back("ssd", fmt::format("peak {}; {} written ({} an hour), {} read", to_text(report.peak.ssd),
-                                        to_text(report.ssd_written()), to_text(report.ssd_written_per_hour()),
+                                        to_text(report.ssd_written), to_text(report.ssd_written_per_hour()),
                                         to_text(moved(Tier::ssd, Tier::device) + moved(Tier::ssd, Tier::host))));
   lines.emplace_back("faults",
-                     fmt::format("{}; kernels waited {:.3f} s for memory", report.faults, seconds(report.stall)));
+                     fmt::format("{}, and {}; kernels waited {:.3f} s for memory", report.faults,
+                                 plural(report.first_touches, "first touch", "first touches"), seconds(report.stall)));
   if (report.unmanaged_peak.value != 0)
     lines.emplace_back("not managed", fmt::format("up to {} that operators used (numpy, mapped files, shared memory)",
                                                   to_text(report.unmanaged_peak)));

@@ -43,9 +43,8 @@ struct SessionConfig {
   EvictionPath eviction_path = EvictionPath::automatic;
   std::uint64_t device_budget_bytes = 0;
   std::uint64_t host_budget_bytes = 0;
-  std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
-  std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
-  std::int64_t supervisor_pid = 0;
+  std::uint64_t ssd_capacity_bytes = 0;          // 0: what the file system has
+  std::uint64_t iteration = 0;                   // 0: the steady one; N: the one after the N-th optimizer step
   std::array<char, 32> policy{};                 // "uvm"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
@@ -100,11 +99,12 @@ struct SessionState {
   std::atomic<std::int64_t> owner_pid{0};  // the first process that loaded PyTorch; 0: none did
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionPath> eviction_path{EvictionPath::automatic};  // in force
-  Counter device_budget_bytes{0};                                    // in force; 0: memory is not limited (yet)
 
-  Counter faults{0};
+  Counter faults{0};                     // of blocks that had bytes
+  Counter first_touches{0};              // of blocks that had none
   Counter stall_ns{0};                   // kernels that were ready and waited
   std::array<Counter, 9> moved_bytes{};  // by moved(): from * 3 + to
+  Counter ssd_written_bytes{0};          // also by moves that were given up
   Counter peak_device_bytes{0};
   Counter peak_host_bytes{0};
   Counter peak_ssd_bytes{0};

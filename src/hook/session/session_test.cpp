@@ -26,7 +26,6 @@ TEST_F(SessionTest, WhatTheHookWritesTheSupervisorReads) {
   Session* hook = open_session();
   ASSERT_NE(hook, nullptr);
   EXPECT_EQ(hook->config.device_budget_bytes, 77u);
-  EXPECT_EQ(hook->config.supervisor_pid, ::getpid());
   hook->state.faults.fetch_add(3);
   hook->state.moved(Tier::ssd, Tier::device).fetch_add(5);
   raise_peak(hook->state.peak_device_bytes, 9);

@@ -29,7 +29,7 @@ Result<SharedSession> SharedSession::create() {
   session->magic = kSessionMagic;
   session->version = kSessionVersion;
   session->size = sizeof(Session);
-  session->config = SessionConfig{.supervisor_pid = ::getpid()};
+  session->config = SessionConfig{};
   return SharedSession(std::move(memory), session);
 }
 

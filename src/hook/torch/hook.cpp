@@ -80,13 +80,16 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                           : steps_open_ > 0 && !gradients ? Phase::optimizer
                                                           : Phase::forward;
     if (!op.ignored) backward_may_have_ended(kernel->event.phase);
-    if (gradients && accesses.needs_gradient) iterations_.training_starts(start);
+    if (gradients && accesses.needs_gradient) iterations_.training_starts(start, memory_->faults());
+    if (kernel->event.phase == Phase::optimizer)
+      for (const Touch& touch : kernel->event.touches)
+        if (touch.writes && (optimizer_ == StorageId{} || touch.storage < optimizer_)) optimizer_ = touch.storage;
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
   memory_->kernel_ready(accesses.extents);
-  kernel->waited_before = memory_->waited_by_this_thread();
   kernel->event.start = now();
+  kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
 }
 
@@ -94,7 +97,7 @@ void Hook::kernel_ends() {
   if (!running) return;
   const std::unique_ptr<RunningKernel> kernel = std::move(running);
   kernel->event.end = now();
-  kernel->event.waited = memory_->waited_by_this_thread() - kernel->waited_before;
+  kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   memory_->kernel_done();
   const std::scoped_lock lock(mutex_);
   last_end_ = kernel->event.end;
@@ -113,13 +116,33 @@ void Hook::backward_may_have_ended(Phase next) {
     in_backward_ = false;
     if (has_optimizer_) return;
     iterations_.backward_ended(last_end_, memory_->faults());
-    if (recorder_) recorder_->anchor();
+    iteration_may_have_ended();
   }
+}
+
+void Hook::iteration_may_have_ended() {
+  if (!recorder_) return;
+  recorder_->anchor();
+  if (!recorder_->take_news()) return;
+  static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
+  const Nanos at = now();
+  recorder_->resumes(at, memory_->stalled(at));
+  iterations_.resumes(at);
+}
+
+Result<> Hook::save_trace_so_far() {
+  TRY(Trace trace, recorder_->finish());
+  trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
+  trace.name = name_of_command();
+  const std::string path = session_.config.record_path.data();
+  TRY_VOID(save_trace(path, trace));
+  session_.state.recorded.set(path);
+  return {};
 }
 
 void Hook::optimizer_step_starts() {
   const std::scoped_lock lock(mutex_);
-  ++steps_open_;
+  if (steps_open_++ == 0) optimizer_ = {};
   if (has_optimizer_) return;
   has_optimizer_ = true;
   if (recorder_) recorder_->forget_anchors();
@@ -130,8 +153,8 @@ void Hook::optimizer_step_ends() {
   if (steps_open_ == 0) return;
   --steps_open_;
   if (steps_open_ > 0) return;  // an optimizer that wraps another one
-  iterations_.step_ended(now(), memory_->faults());
-  if (recorder_) recorder_->anchor();
+  iterations_.step_ended(now(), memory_->faults(), optimizer_.value);
+  iteration_may_have_ended();
 }
 
 void Hook::compiled_code_seen() {
@@ -161,22 +184,9 @@ void Hook::finish() {
     iterations_.backward_ended(last_end_, memory_->faults());
     if (recorder_) recorder_->anchor();
   }
-  iterations_.finish();
   if (!recorder_) return;
-  const std::string path = session_.config.record_path.data();
-  Result<Trace> trace = recorder_->finish();
+  if (const auto saved = save_trace_so_far(); !saved) session_.state.not_recorded.set(saved.error().message);
   recorder_.reset();
-  if (!trace) {
-    session_.state.not_recorded.set(trace.error().message);
-    return;
-  }
-  trace->source = "pytorch " SPILLWAY_TORCH_RELEASE;
-  trace->name = name_of_command();
-  const Result<> saved = save_trace(path, *trace);
-  if (saved)
-    session_.state.recorded.set(path);
-  else
-    session_.state.not_recorded.set(saved.error().message);
 }
 
 }  // namespace spillway

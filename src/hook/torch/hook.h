@@ -22,7 +22,6 @@ namespace spillway {
 struct RunningKernel {
   const Operator* op = nullptr;
   KernelEvent event;
-  Nanos waited_before;
 };
 
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
@@ -56,11 +55,13 @@ class Hook {
   // handler of its own, as DataLoader's workers do: so the report explains it.
   void child_runs(c10::ArrayRef<const c10::IValue> arguments);
 
-  // At exit: writes the trace.
+  // At exit: writes the trace with all that was seen.
   void finish();
 
  private:
   void backward_may_have_ended(Phase next);
+  void iteration_may_have_ended();
+  Result<> save_trace_so_far();
 
   Session& session_;
   std::unique_ptr<TensorMemory> memory_;
@@ -76,6 +77,7 @@ class Hook {
   Iterations iterations_;
   ForeignMemory foreign_;
   int steps_open_ = 0;          // nested Optimizer.step calls
+  StorageId optimizer_;         // the oldest storage that the step writes: tells optimizers apart
   bool has_optimizer_ = false;  // the script marks its steps
   bool in_backward_ = false;
   Nanos last_end_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -9,44 +10,55 @@
 
 namespace spillway {
 
-// Reports iterations as they end. The ends of backward passes count only if no optimizer step ever shows up, which the
-// end of the process decides.
+// Reports iterations as they end: from one optimizer step to the next; steps of several optimizers, each once, make
+// one. The ends of backward passes count until the first optimizer shows up, and then never did.
 class Iterations {
  public:
   explicit Iterations(Session& session) : session_(session) {}
 
   // The first operator that training could consist of: what is before it is setting up.
-  void training_starts(Nanos at) {
-    if (!since_) since_ = at;
+  void training_starts(Nanos at, std::uint64_t faults) {
+    if (started_) return;
+    started_ = true;
+    first_ = begin_ = end_ = {at, faults};
   }
 
-  void step_ended(Nanos at, std::uint64_t faults) {
-    backwards_.clear();
-    end(at, faults);
+  // `optimizer` tells optimizers apart.
+  void step_ended(Nanos at, std::uint64_t faults, std::uint64_t optimizer) {
+    training_starts(at, faults);
+    if (steps_.empty()) {
+      forget_iterations(session_);
+      begin_ = end_ = first_;
+    }
+    if (std::ranges::find(steps_, optimizer) != steps_.end()) {
+      steps_.clear();
+      begin_ = end_;
+    }
+    const bool joins = !steps_.empty();
+    steps_.push_back(optimizer);
+    end_ = {at, faults};
+    const std::uint64_t duration = excess(end_.at, begin_.at).value;
+    joins ? replace_iteration(session_, duration, faults - begin_.faults)
+          : add_iteration(session_, duration, faults - begin_.faults);
   }
   void backward_ended(Nanos at, std::uint64_t faults) {
-    if (backwards_.size() < kMaxIterations) backwards_.push_back({at, faults});
+    training_starts(at, faults);
+    add_iteration(session_, excess(at, end_.at).value, faults - end_.faults);
+    end_ = {at, faults};
   }
-  void finish() {
-    for (const Backward& backward : backwards_) end(backward.at, backward.faults);
-    backwards_.clear();
-  }
+  // What we did ourselves since the last end is no part of the next iteration.
+  void resumes(Nanos at) { end_.at = at; }
 
  private:
-  struct Backward {
+  struct Moment {
     Nanos at;
-    std::uint64_t faults;
+    std::uint64_t faults = 0;
   };
-  void end(Nanos at, std::uint64_t faults) {
-    add_iteration(session_, excess(at, since_.value_or(at)).value, faults - faults_before_);
-    since_ = at;
-    faults_before_ = faults;
-  }
 
   Session& session_;
-  std::optional<Nanos> since_;
-  std::uint64_t faults_before_ = 0;
-  std::vector<Backward> backwards_;
+  bool started_ = false;
+  Moment first_, begin_, end_;        // of training; of the iteration under way; of the last one
+  std::vector<std::uint64_t> steps_;  // the optimizers that have made a step in it
 };
 
 }  // namespace spillway

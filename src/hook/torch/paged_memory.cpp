@@ -20,7 +20,7 @@ class PagedMemory final : public TensorMemory {
     pager_->kernel_ready(pager_->this_stream(), extents);
   }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
-  Nanos waited_by_this_thread() override { return pager_->stall_of(pager_->this_stream()); }
+  Nanos stalled(Nanos now) const override { return pager_->stall(now); }
   std::uint64_t faults() const override { return pager_->faults(); }
 
  private:
@@ -30,7 +30,9 @@ class PagedMemory final : public TensorMemory {
 // The supervisor reports from the session however this process ends, so it is always up to date.
 void publish(const PagerStats& stats, SessionState& state) {
   state.faults.store(stats.faults, std::memory_order_relaxed);
-  state.stall_ns.store(stats.stall_of_the_process.value, std::memory_order_relaxed);
+  state.first_touches.store(stats.first_touches, std::memory_order_relaxed);
+  state.ssd_written_bytes.store(stats.written.value, std::memory_order_relaxed);
+  state.stall_ns.store(stats.stall.value, std::memory_order_relaxed);
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)
       if (from != to) state.moved(from, to).store(stats.moved(from, to).value, std::memory_order_relaxed);
@@ -50,7 +52,6 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     ::_exit(1);
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config)));
-  session.state.device_budget_bytes = pager->stats().device_budget.value;
   session.state.eviction_path = pager->stats().eviction_path == "move" ? EvictionPath::move : EvictionPath::copy;
   return std::make_unique<PagedMemory>(std::move(pager));
 }

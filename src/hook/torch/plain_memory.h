@@ -12,7 +12,7 @@ class PlainMemory final : public TensorMemory {
   bool contains(const void*) const override { return false; }
   void kernel_ready(std::span<const ByteExtent>) override {}
   void kernel_done() override {}
-  Nanos waited_by_this_thread() override { return {}; }
+  Nanos stalled(Nanos) const override { return {}; }
   std::uint64_t faults() const override { return 0; }
 };
 

@@ -25,7 +25,8 @@ class TensorMemory {
   virtual void kernel_ready(std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
-  virtual Nanos waited_by_this_thread() = 0;  // for faults, so far
+  // The time up to `now` in which any thread waited for memory.
+  virtual Nanos stalled(Nanos now) const = 0;
   virtual std::uint64_t faults() const = 0;
 };
 

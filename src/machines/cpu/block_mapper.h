@@ -11,8 +11,8 @@
 namespace spillway {
 
 // How a block's bytes get out of the managed range and back. Frames are memory of one block each; their number is fixed
-// by the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno; used by the run loop
-// only.
+// by the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno, and wake nobody who
+// waits for a block but where it says so; used by the run loop only.
 class BlockMapper {
  public:
   virtual ~BlockMapper() = default;
@@ -20,21 +20,21 @@ class BlockMapper {
   // How many blocks may be mapped or in flight at a time. The rest of the device's budget, if any, is the mapper's own.
   virtual std::uint32_t device_blocks() const = 0;
 
-  // Maps a frame without contents and wakes who waits for the block.
+  // Maps a frame without contents.
   virtual int populate(std::byte* block) = 0;
 
   // From now on nobody can change the block's bytes; they are to be read at `buffer` until put_back() or let_go().
   virtual int take_off(std::byte* block, std::byte*& buffer) = 0;
-  // Undoes take_off(): whoever waits goes on, and no write is lost.
+  // Undoes take_off(); no write is lost.
   virtual int put_back(std::byte* block, std::byte* buffer) = 0;
-  // The bytes are safe elsewhere or not wanted any more: the frame is free.
+  // The bytes are safe elsewhere or not wanted any more: the frame is free. Whoever waits to write faults again.
   virtual void let_go(std::byte* block, std::byte* buffer) = 0;
 
   // Memory to read a block into; null if there is none.
   virtual std::byte* arrival_buffer() = 0;
   virtual std::uint32_t free_arrival_buffers() const = 0;
   virtual std::uint32_t most_arrival_buffers() const = 0;
-  // Gives the buffer's contents to the block, wakes who waits for it, and takes the buffer back.
+  // Gives the buffer's contents to the block, and takes the buffer back.
   virtual int map(std::byte* block, std::byte* buffer) = 0;
   virtual void give_up(std::byte* buffer) = 0;
 

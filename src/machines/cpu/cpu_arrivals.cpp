@@ -38,9 +38,9 @@ void CpuMachine::populate_waiting() {
     awaiting_frame_.pop_front();
     at(id).awaits_frame = false;
     ++device_in_use_;
-    stall_.end(id, now());
     waiting_since_.reset();
     if (const int error = mapper_->populate(address(id)); error != 0) return give_up("map a new block", error);
+    mapped(id);
   }
   note_usage();
 }
@@ -64,11 +64,11 @@ bool CpuMachine::map_from_host(Job& job) {
   const BlockRange blocks = job.move.blocks;
   if (!has_room(blocks.count)) return false;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    stall_.end(id, now());
     if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
       give_up("map a block from host memory", error);
       return true;
     }
+    mapped(id);
     at(id).state = BlockState::resident;
     ++device_in_use_;
     --host_in_use_;
@@ -130,14 +130,20 @@ void CpuMachine::finish_chunk(Job& job) {
       block.lower = Tier::host;
       continue;
     }
-    stall_.end(id, now());
     block.state = BlockState::resident;
     if (const int error = mapper_->map(address(id), std::exchange(block.buffer, nullptr)); error != 0)
       return give_up("map a block that has come back", error);
+    mapped(id);
   }
   job.settled += job.chunk;
   if (job.settled == job.move.blocks.count) return answer(job, true);
   reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
+}
+
+// Whoever waits for the block finds its wait counted when it goes on.
+void CpuMachine::mapped(BlockId id) {
+  stall_.end(id, now());
+  userfault_.wake(address(id), kBlockBytes.value);
 }
 
 void CpuMachine::transfer_ended(const Completion& completion) {
@@ -147,6 +153,7 @@ void CpuMachine::transfer_ended(const Completion& completion) {
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
   --(write ? writing_ : reading_);
+  if (write) stats_.wrote(kBlockBytes);
   if (completion.error != 0) {
     job.error = completion.error;
     stats_.transfer_failed(completion.error);

@@ -73,10 +73,10 @@ int CpuMachine::take_off(BlockId id) {
 
 void CpuMachine::put_back(BlockRange blocks) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    stall_.end(id, now());
     if (const int error = mapper_->put_back(address(id), at(id).buffer); error != 0)
       return give_up("put a block back that was to leave", error);
     at(id).buffer = nullptr;
+    mapped(id);
   }
 }
 

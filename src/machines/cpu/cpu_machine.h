@@ -146,6 +146,7 @@ class CpuMachine final : public Machine {
   bool waits_for_room() const;
   void limit_waiting();
   void give_up(const char* what, int error);
+  void mapped(BlockId id);
   bool has_room(std::uint32_t frames) const { return device_in_use_ + frames <= mapper_->device_blocks(); }
 
   // Events (cpu_machine.cpp).

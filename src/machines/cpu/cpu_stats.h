@@ -13,6 +13,8 @@ namespace spillway {
 class CpuStats {
  public:
   void fault() { faults_.fetch_add(1, std::memory_order_relaxed); }
+  void first_touch() { first_touches_.fetch_add(1, std::memory_order_relaxed); }
+  void wrote(Bytes bytes) { written_.fetch_add(bytes.value, std::memory_order_relaxed); }
   void moved(Tier from, Tier to, Bytes bytes) {
     moved_[link(from, to)].fetch_add(bytes.value, std::memory_order_relaxed);
   }
@@ -22,7 +24,9 @@ class CpuStats {
   }
   void transfer_failed(int error) { last_error_.store(error, std::memory_order_relaxed); }
 
-  std::uint64_t faults() const { return faults_.load(std::memory_order_relaxed); }
+  std::uint64_t faults() const { return faults_.load(std::memory_order_relaxed); }  // of blocks that had bytes
+  std::uint64_t first_touches() const { return first_touches_.load(std::memory_order_relaxed); }
+  Bytes written() const { return {written_.load(std::memory_order_relaxed)}; }  // to the SSD, for nothing or not
   Bytes moved(Tier from, Tier to) const { return {moved_[link(from, to)].load(std::memory_order_relaxed)}; }
   Bytes peak(Tier tier) const { return {peaks_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
@@ -32,7 +36,7 @@ class CpuStats {
     return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to);
   }
 
-  std::atomic<std::uint64_t> faults_{0};
+  std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0};
   std::array<std::atomic<std::uint64_t>, 9> moved_{};
   std::array<std::atomic<std::uint64_t>, 3> peaks_{};
   std::atomic<int> last_error_{0};

@@ -1,7 +1,5 @@
 #include "machines/cpu/inbox.h"
 
-#include "machines/cpu/clock.h"
-
 namespace spillway {
 namespace {
 
@@ -12,18 +10,18 @@ constexpr std::size_t kMuchMessages = 4096;  // A few iterations of a small mode
 void Inbox::allocated(TensorId tensor, BlockRange blocks) {
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
     allocations_[block.value].fetch_add(1, std::memory_order_seq_cst);
-  post({.kind = Kind::allocated, .at = now(), .tensor = tensor, .blocks = blocks});
+  post({.kind = Kind::allocated, .tensor = tensor, .blocks = blocks});
 }
 
 void Inbox::freed(TensorId tensor, BlockRange blocks) {
-  post({.kind = Kind::freed, .at = now(), .tensor = tensor, .blocks = blocks});
+  post({.kind = Kind::freed, .tensor = tensor, .blocks = blocks});
 }
 
 void Inbox::kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses) {
-  post({.kind = Kind::kernel_ready, .at = now(), .stream = stream, .kernel = kernel}, accesses);
+  post({.kind = Kind::kernel_ready, .stream = stream, .kernel = kernel}, accesses);
 }
 
-void Inbox::kernel_done(StreamId stream) { post({.kind = Kind::kernel_done, .at = now(), .stream = stream}); }
+void Inbox::kernel_done(StreamId stream) { post({.kind = Kind::kernel_done, .stream = stream}); }
 
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses) {
   bool much = false;

@@ -22,7 +22,6 @@ class Inbox {
   enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done };
   struct Message {
     Kind kind;
-    Nanos at;
     StreamId stream{};
     KernelId kernel{};
     TensorId tensor{};

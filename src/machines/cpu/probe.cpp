@@ -65,6 +65,7 @@ class FaultServer {
     stop_ = true;
     thread_.join();
   }
+  int error() const { return error_; }
 
  private:
   void serve() noexcept {
@@ -75,16 +76,18 @@ class FaultServer {
       if (userfault_.read(fault) == 0) continue;
       const auto address = reinterpret_cast<std::uintptr_t>(fault[0].address) / kBlockBytes.value * kBlockBytes.value;
       auto* block = reinterpret_cast<std::byte*>(address);
-      if (method_ == EvictionMethod::move)
-        userfault_.move(block, frame_, kBlockBytes.value, std::chrono::seconds(1));
-      else
-        userfault_.copy(block, frame_, kBlockBytes.value);
+      error_ = method_ == EvictionMethod::move
+                   ? userfault_.move(block, frame_, kBlockBytes.value, std::chrono::seconds(1))
+                   : userfault_.copy(block, frame_, kBlockBytes.value);
+      if (error_ != 0) userfault_.zero(block, kBlockBytes.value);  // Who waits must go on.
+      userfault_.wake(block, kBlockBytes.value);
     }
   }
   const Userfault& userfault_;
   EvictionMethod method_;
   std::byte* frame_;
   std::atomic<bool> stop_{false};
+  std::atomic<int> error_{0};  // why a fault could not be served; an errno
   std::thread thread_;
 };
 
@@ -102,6 +105,8 @@ Result<Nanos> measure_fault(EvictionMethod method) {
     const Nanos before = now();
     static_cast<volatile std::byte*>(range.block(block))[8] = std::byte{1};
     times.push_back(now() - before);
+    if (const int error = server.error(); error != 0)
+      return fail(Errc::unavailable, fmt::format("cannot serve a page fault: {}", errno_text(error)));
     if (method == EvictionMethod::move)
       if (const int error =
               userfault.move(staging.begin(), range.block(block), kBlockBytes.value, std::chrono::seconds(1)))

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <unordered_map>
@@ -8,33 +7,28 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "machines/cpu/streams.h"
 
 namespace spillway {
 
-// How long threads have waited for blocks. The run loop writes, anybody reads at any time; a thread that has waited
-// finds its own wait counted as soon as it goes on.
+// The time in which at least one thread waited for a block. The run loop writes, any thread reads at any time.
 class StallClock {
  public:
   void begin(BlockId block, StreamId stream, Nanos at);
   // Who waits for the block is about to go on.
   void end(BlockId block, Nanos at);
 
-  Nanos of(StreamId stream) const { return {by_stream_[stream.value].load(std::memory_order_relaxed)}; }
-  Nanos of_all_threads() const { return {sum_.load(std::memory_order_relaxed)}; }
-  // Time in which at least one thread waited.
-  Nanos of_the_process() const { return {any_.load(std::memory_order_relaxed)}; }
+  // So far; a wait that goes on counts up to `now`.
+  Nanos total(Nanos now) const;
 
  private:
-  struct Wait {
-    StreamId stream;
-    Nanos since;
-  };
-  std::unordered_map<std::uint32_t, std::vector<Wait>> waiting_;
+  void publish(std::uint64_t ended, std::uint64_t open_since);
+
+  std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_;  // by block
   std::size_t count_ = 0;
-  Nanos any_since_;
-  std::array<std::atomic<std::uint64_t>, Streams::kMost> by_stream_{};
-  std::atomic<std::uint64_t> sum_{0}, any_{0};
+  Nanos since_;
+  // Read together: odd while they are written.
+  std::atomic<std::uint32_t> version_{0};
+  std::atomic<std::uint64_t> ended_{0}, open_since_{0};  // nanoseconds; open since 0: nobody waits
 };
 
 }  // namespace spillway

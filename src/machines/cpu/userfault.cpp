@@ -19,6 +19,7 @@
 // Linux 6.8; not in the headers of older distributions.
 #ifndef UFFDIO_MOVE
 #define UFFD_FEATURE_MOVE (1 << 16)
+#define UFFDIO_MOVE_MODE_DONTWAKE (std::uint64_t{1} << 0)
 #define UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES (std::uint64_t{1} << 1)
 struct uffdio_move {
   std::uint64_t dst, src, len, mode;
@@ -139,7 +140,8 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     request.dst = number(to) + done;
     request.src = number(from) + done;
     request.len = bytes - done;
-    request.mode = UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;  // The script may have dropped pages by madvise: they are zeroes.
+    // The script may have dropped pages by madvise: they are zeroes.
+    request.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
     if (::ioctl(fd(), UFFDIO_MOVE, &request) == 0) return 0;
     const int error = errno;
     if (request.move > 0) done += static_cast<std::size_t>(request.move);
@@ -151,9 +153,10 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       continue;
     }
-    // What has gone comes back: whoever faulted on it in between is woken by that.
-    if (done > 0)
-      if (const int fatal = move(from, to, done, std::chrono::seconds(10)); fatal != 0) return EFAULT;
+    if (done == 0) return error;
+    // What has gone comes back, and whoever faulted on it in between goes on.
+    if (move(from, to, done, std::chrono::seconds(10)) != 0) return EFAULT;
+    wake(from, done);
     return error;
   }
 }
@@ -164,6 +167,7 @@ int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes) con
     request.dst = number(to) + done;
     request.src = number(from) + done;
     request.len = bytes - done;
+    request.mode = UFFDIO_COPY_MODE_DONTWAKE;
     if (::ioctl(fd(), UFFDIO_COPY, &request) == 0) return 0;
     const int error = errno;
     if (request.copy > 0) done += static_cast<std::size_t>(request.copy);
@@ -182,7 +186,7 @@ int Userfault::protect(std::byte* at, std::size_t bytes, bool on) const {
   for (;;) {
     uffdio_writeprotect request{};
     request.range = {number(at), bytes};
-    request.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0;
+    request.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
     const int error = result_of(::ioctl(fd(), UFFDIO_WRITEPROTECT, &request));
     if (error != EAGAIN) return error;
   }

@@ -44,14 +44,14 @@ class Userfault {
   // Takes the faults that wait to be read, at most into.size(); 0 if there are none.
   std::size_t read(std::span<Fault> into) const;
 
-  // Moves the pages atomically and wakes who waits for them. Pages that the kernel holds for a moment are tried again
-  // until `patience` is over; then all are back where they were and the result is EBUSY.
+  // Moves the pages atomically. Pages that the kernel holds for a moment are tried again until `patience` is over; then
+  // all are back where they were and the result is EBUSY. Who waits for them goes on waiting, until wake().
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience) const;
-  // Maps new pages with these contents and wakes who waits for them.
+  // Maps new pages with these contents. Who waits for them goes on waiting, until wake().
   int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
-  // Maps zeroes.
+  // Maps zeroes and wakes who waits for them.
   int zero(std::byte* at, std::size_t bytes) const;
-  // From now on, writes wait; or (false) go on.
+  // From now on, writes wait; or (false) need not, but who waits goes on waiting, until wake().
   int protect(std::byte* at, std::size_t bytes, bool on) const;
   // Who waits for these pages looks again.
   int wake(std::byte* at, std::size_t bytes) const;

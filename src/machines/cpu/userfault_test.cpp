@@ -57,6 +57,7 @@ TEST_F(UserfaultTest, AFaultNamesItsThreadAndACopyServesIt) {
   EXPECT_FALSE(fault.write_protected);
   std::memset(staging_->begin(), 9, kBlock);
   EXPECT_EQ(userfault_->copy(range_->block(1), staging_->begin(), kBlock), 0);
+  EXPECT_EQ(userfault_->wake(range_->block(1), kBlock), 0);
   toucher.join();
   EXPECT_EQ(fault.thread, toucher_id);
   EXPECT_EQ(seen, std::byte{9});
@@ -77,6 +78,7 @@ TEST_F(UserfaultTest, AProtectedPageLetsReadersPassAndHoldsWriters) {
   EXPECT_TRUE(next_fault().write_protected);
   EXPECT_EQ(load(byte), std::byte{1});
   ASSERT_EQ(userfault_->protect(range_->block(0), kBlock, false), 0);
+  ASSERT_EQ(userfault_->wake(range_->block(0), kBlock), 0);
   writer.join();
   EXPECT_EQ(load(byte), std::byte{2});
 }
@@ -91,6 +93,7 @@ TEST_F(UserfaultTest, AMoveTakesThePageAwayAndBringsItBack) {
   std::thread toucher([&] { seen = range_->block(2)[0]; });
   EXPECT_EQ(range_->index_of(next_fault().address), 2u);
   ASSERT_EQ(userfault_->move(range_->block(2), staging_->block(3), kBlock, 1ms), 0);
+  ASSERT_EQ(userfault_->wake(range_->block(2), kBlock), 0);
   toucher.join();
   EXPECT_EQ(seen, std::byte{3});
 }
