@@ -70,9 +70,13 @@ Result<> write_file(const std::string& path, std::string_view content) {
   if (exists && S_ISDIR(status.st_mode))
     return fail(Errc::io, fmt::format("cannot write {}: it is a folder; name a file in it", path));
   if (exists && !S_ISREG(status.st_mode)) {  // A pipe or a device is written to, never replaced.
-    const int raw = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    // A pipe that nobody reads must not keep us waiting: then opening it fails (ENXIO).
+    const int raw = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (raw < 0 && errno == ENXIO)
+      return fail(Errc::io, fmt::format("cannot write {}: nobody reads from it; start the pipe's reader first", path));
     if (raw < 0) return cannot_write(path, errno);
     const UniqueFd fd(raw);
+    ::fcntl(raw, F_SETFL, 0);
     const int error = write_all(fd.get(), content);
     return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
   }

@@ -77,7 +77,7 @@ Result<int> run(const RunOptions& options) {
   if (supervised.started) fmt::print(stderr, "{}", to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (!json.empty())
-    if (const auto written = write_output(json, to_json(report)); !written) report_error(written.error());
+    if (const auto written = write_file(json, to_json(report)); !written) report_error(written.error());
   return supervised.exit_status;
 }
 

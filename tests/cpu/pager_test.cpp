@@ -158,6 +158,27 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   EXPECT_GT(stats.peak.ssd, 32_MiB);
 }
 
+TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {
+  auto pager = started(config());
+  std::byte* tensor = granted(*pager, 1 << 20);
+  for (std::uint32_t thread = 0; thread < Streams::kMost + 10; thread += 2) {
+    const auto kernel = [&] {
+      const StreamId stream = pager->this_stream();
+      const ByteExtent extents[] = {{tensor, 1 << 20, true, false}};
+      pager->kernel_ready(stream, extents);
+      static_cast<volatile std::byte*>(tensor)[0] = std::byte{1};
+      pager->kernel_done(stream);
+    };
+    std::thread first(kernel);
+    first.join();
+    std::thread second(kernel);
+    second.join();
+  }
+  std::byte* large = granted(*pager, 100 << 20);
+  fill(large, 100 << 20, 1);
+  EXPECT_TRUE(holds(large, 100 << 20, 1));
+}
+
 // Follows how much memory the kernel says this process holds, all the time.
 class ResidentWatch {
  public:

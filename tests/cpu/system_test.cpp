@@ -102,6 +102,47 @@ ChildEnd in_child(F&& body) {
   return end;
 }
 
+// The copying path cannot do this (README.md): nothing tells that the kernel still writes to a page.
+TEST_P(PagerSystemTest, DirectReadsIntoTensorsUnderPressureLoseNothing) {
+  if (GetParam().method == EvictionMethod::copy) return;
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  std::byte* other = granted(*pager, kLarge);
+  const UniqueFd file = nameless_file(O_DIRECT);
+  for (std::size_t index = 0; index < 6; ++index)
+    ASSERT_EQ(::pwrite(file.get(), tensors[index], kLarge, static_cast<off_t>(index * kLarge)),
+              static_cast<ssize_t>(kLarge));
+  std::atomic<bool> stop{false};
+  std::thread sweeper([&] {
+    while (!stop)
+      for (std::size_t at = 0; at < kLarge; at += 1 << 20) static_cast<volatile std::byte*>(other)[at] = std::byte{1};
+  });
+  for (std::size_t round = 1; round < 4; ++round)
+    for (std::size_t index = 0; index < 6; ++index) {
+      const std::size_t source = (index + round) % 6;
+      std::memset(tensors[index], 1, kLarge);
+      ASSERT_EQ(::pread(file.get(), tensors[index], kLarge, static_cast<off_t>(source * kLarge)),
+                static_cast<ssize_t>(kLarge));
+      EXPECT_TRUE(holds(tensors[index], kLarge, source)) << index;
+    }
+  stop = true;
+  sweeper.join();
+  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, (index + 3) % 6)) << index;
+}
+
+TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZeroes) {
+  const ChildEnd end = in_child([&] {
+    auto pager = started(config());
+    const auto tensors = more_than_fits(*pager);
+    ::close_range(3, ~0u, 0);
+    for (std::size_t index = 0; index < 6; ++index)
+      if (!holds(tensors[index], kLarge, index)) return 3;
+    return 4;
+  });
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
+  EXPECT_NE(end.text.find("spillway: "), std::string::npos);
+}
+
 TEST_P(PagerSystemTest, AForkedChildThatTouchesATensorIsToldWhyAndDies) {
   auto pager = started(config());
   const auto tensors = more_than_fits(*pager);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,10 +38,21 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
 
 Result<> Pager::check(const PagerConfig& config) {
   TRY_VOID(size_of(config));
-  TRY(const SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
+  TRY(SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
   TRY_VOID(choose(config.method));
+  TRY_VOID(file.reserve(1));
   TRY(const Doorbell bell, Doorbell::make());
-  TRY_VOID(Ring::open(file.fd(), bell));
+  TRY(const auto ring, Ring::open(file.fd(), bell));
+  TRY(const MemoryRange block, MemoryRange::reserve(1));
+  for (const bool write : {true, false}) {
+    ring->start({.id = 0, .write = write, .memory = block.begin(), .offset = 0});
+    std::vector<Completion> ended;
+    while (ended.empty()) TRY_VOID(ring->wait(ended, std::nullopt));
+    if (const int error = ended.front().error; error != 0)
+      return fail(Errc::io, fmt::format("cannot spill to {}: a trial block cannot be {}: {}; name another directory "
+                                        "with --ssd",
+                                        config.ssd_directory, write ? "written" : "read back", errno_text(error)));
+  }
   return {};
 }
 
@@ -174,7 +186,7 @@ void Pager::free(void* memory) {
 }
 
 void Pager::kernel_ready(StreamId stream, std::span<const ByteExtent> extents) {
-  if (!active()) return;
+  if (!active() || stream == Streams::kShared) return;
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
   for (const ByteExtent& extent : extents) {

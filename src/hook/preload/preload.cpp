@@ -106,6 +106,9 @@ void ensure_decided(void* function_of_pytorch) noexcept {
     if (::pthread_equal(decider.load(), ::pthread_self())) return;
     ::nanosleep(&pause, nullptr);
   }
+  if (state.load(std::memory_order_acquire) != State::deciding) return;
+  if (Session* session = open_session())
+    add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
 }
 
 void* call(const char* symbol) noexcept {

@@ -13,7 +13,7 @@
 
 namespace spillway {
 
-// Finds one training iteration in what a script does (docs/architecture.md, "iteration") and makes a trace of it.
+// Finds one training iteration in what a script does and makes a trace of it.
 //
 // Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
 // is repeated at once and in which every optimizer seen lately does its step. Memory is bounded: a few segments, and

@@ -1,6 +1,5 @@
 #include "hook/session/output_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +7,6 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "base/unique_fd.h"
 
 namespace spillway {
 namespace {
@@ -39,24 +37,6 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
     return refuse(
         fmt::format("no file can be made in {}: {}; name another folder", folder.string(), errno_text(errno)));
   return path.string();
-}
-
-Result<> write_output(const std::string& file, std::string_view content) {
-  if (!is_device(file)) return write_file(file, content);
-  // A pipe that nobody reads must not keep us waiting: then opening it fails (ENXIO).
-  const int raw = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-  if (raw >= 0) ::fcntl(raw, F_SETFL, 0);
-  if (raw < 0 && errno == ENXIO)
-    return fail(Errc::io, fmt::format("cannot write to {}: nobody reads from it; start the pipe's reader first", file));
-  if (raw < 0) return fail(Errc::io, fmt::format("cannot open {}: {}", file, errno_text(errno)));
-  const UniqueFd fd(raw);
-  while (!content.empty()) {
-    const ssize_t put = ::write(fd.get(), content.data(), content.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return fail(Errc::io, fmt::format("cannot write {}: {}", file, errno_text(errno)));
-    content.remove_prefix(static_cast<std::size_t>(put));
-  }
-  return {};
 }
 
 }  // namespace spillway

@@ -12,8 +12,4 @@ namespace spillway {
 // error.
 Result<std::string> check_output(std::string_view option, const std::string& file);
 
-// As write_file(), but into what is no regular file (a pipe with a reader, /dev/stdout) it writes instead of replacing
-// it.
-Result<> write_output(const std::string& file, std::string_view content);
-
 }  // namespace spillway

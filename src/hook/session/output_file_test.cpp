@@ -57,7 +57,7 @@ TEST_F(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
   const fs::path link = folder / "null";
   fs::create_symlink("/dev/null", link);
   ASSERT_TRUE(check_output("--json", link.string()));
-  ASSERT_TRUE(write_output(link.string(), "text"));
+  ASSERT_TRUE(write_file(link.string(), "text"));
   EXPECT_TRUE(fs::is_symlink(link));
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
@@ -66,19 +66,19 @@ TEST_F(OutputFile, APipeGetsTheTextIfSomebodyReadsItAndElseAnErrorAtOnce) {
   const std::string pipe = (folder / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   ASSERT_TRUE(check_output("--json", pipe));
-  const auto unread = write_output(pipe, "text");
+  const auto unread = write_file(pipe, "text");
   ASSERT_FALSE(unread);
   EXPECT_NE(unread.error().message.find("nobody reads"), std::string::npos) << unread.error().message;
   const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-  ASSERT_TRUE(write_output(pipe, "text"));
+  ASSERT_TRUE(write_file(pipe, "text"));
   char text[8];
   EXPECT_EQ(::read(reader.get(), text, sizeof text), 4);
 }
 
 TEST_F(OutputFile, ARegularFileIsReplaced) {
   const std::string file = (folder / "report.json").string();
-  ASSERT_TRUE(write_output(file, "a longer text"));
-  ASSERT_TRUE(write_output(file, "text"));
+  ASSERT_TRUE(write_file(file, "a longer text"));
+  ASSERT_TRUE(write_file(file, "text"));
   EXPECT_EQ(read_file(file, 1_KiB).value(), "text");
 }
 

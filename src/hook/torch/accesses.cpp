@@ -64,6 +64,8 @@ class Collector {
       return;
     }
     const bool writes = argument.use != Operator::Use::reads;
+    // Overwriting a view with gaps keeps what lies in the gaps.
+    const bool keeps_some = static_cast<std::size_t>(impl.numel()) * item != bytes;
     const std::size_t begin = reinterpret_cast<std::uintptr_t>(base) - known->begin + offset;
     if (begin + bytes > known->bytes) return;  // resized behind our back
     result_.extents.push_back({.begin = static_cast<const std::byte*>(base) + offset,
@@ -73,7 +75,7 @@ class Collector {
     result_.touches.push_back({.storage = known->id,
                                .begin = Bytes{begin},
                                .end = Bytes{begin + bytes},
-                               .reads = argument.use != Operator::Use::writes,
+                               .reads = argument.use != Operator::Use::writes || keeps_some,
                                .writes = writes,
                                .sparse = argument.sparse});
   }

@@ -26,13 +26,9 @@ constexpr std::array kSparse{
 };
 
 // In place, and yet they do not read what was there.
-constexpr std::array<std::string_view, 14> kOverwrite{"aten::zero_",       "aten::fill_",
-                                                      "aten::copy_",       "aten::normal_",
-                                                      "aten::uniform_",    "aten::random_",
-                                                      "aten::bernoulli_",  "aten::exponential_",
-                                                      "aten::log_normal_", "aten::cauchy_",
-                                                      "aten::geometric_",  "aten::eye_",
-                                                      "aten::_fill_",      "aten::_copy_from_and_resize"};
+constexpr std::array<std::string_view, 11> kOverwrite{
+    "aten::zero_",      "aten::fill_",        "aten::copy_",       "aten::normal_", "aten::uniform_",  "aten::random_",
+    "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::cauchy_", "aten::geometric_"};
 
 constexpr std::array<std::string_view, 9> kIgnored{
     "aten::item",    "aten::_local_scalar_dense", "aten::empty",       "aten::set_",      "aten::randperm",

@@ -13,6 +13,7 @@ namespace spillway {
 namespace {
 
 constexpr std::size_t kReadsAtOnce = 16;
+constexpr std::uint32_t kTries = 4;
 
 }  // namespace
 
@@ -117,6 +118,10 @@ void CpuMachine::finish_chunk(Job& job) {
       std::byte* buffer = std::exchange(at(id).buffer, nullptr);
       up ? mapper_->give_up(buffer) : mapper_->give_up_host(buffer);
       --(up ? device_in_use_ : host_in_use_);
+    }
+    if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
+      job.error = 0;
+      return reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
     }
     if (job.settled > 0) return give_up("read the rest of a tensor back from the SSD", job.error);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/check.h"
@@ -39,6 +40,7 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
   TRY(auto ring, Ring::open(file.fd(), machine->bell_));
+  TRY_VOID(ring->keep_open(std::array{machine->userfault_.fd(), machine->bell_.fd(), file.fd()}));
   machine->ring_descriptor_ = ring->fd();
   machine->io_ = std::move(ring);
   if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
@@ -59,7 +61,9 @@ void CpuMachine::stop() {
   bell_.ring();
 }
 
-std::vector<int> CpuMachine::descriptors() const { return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd()}; }
+std::vector<int> CpuMachine::descriptors() const {
+  return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd(), reader_->descriptor()};
+}
 
 CpuMachine::StreamState& CpuMachine::stream(StreamId id) {
   if (id.value >= streams_state_.size()) streams_state_.resize(id.value + 1);

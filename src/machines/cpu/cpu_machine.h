@@ -99,6 +99,7 @@ class CpuMachine final : public Machine {
     std::uint32_t rest = 0;     // transfers that have not ended
     std::uint32_t settled = 0;  // arrivals: so many blocks, from the first, have their bytes
     std::uint32_t chunk = 0;    // and so many after them are being read
+    std::uint32_t retries = 0;  // of a chunk that could not be read
     int error = 0;
     bool cancelled = false;
     bool undone = false;  // the blocks are back already; only transfers are still to end

@@ -15,8 +15,8 @@ enum class EvictionMethod : std::uint8_t {
 };
 std::string_view to_text(EvictionMethod method);
 
-// What to use here: tries it with a real page. Fails if UFFDIO_MOVE is asked for and does not work, and if page faults
-// cannot be served at all; the message says what is missing and the remedy.
+// What to use here: tries the move with a real block. Fails if UFFDIO_MOVE is asked for and does not work, and if page
+// faults cannot be served at all; the message says what is missing and the remedy.
 Result<EvictionMethod> choose(EvictionMethod wanted);
 
 }  // namespace spillway

@@ -11,8 +11,8 @@
 namespace spillway {
 
 // Faults on their way from the reader to the run loop: one thread pushes, one pops, nobody waits or allocates. What
-// does not fit is not lost: its thread waits in the kernel, and whoever sees overflowed() wakes all, so that they fault
-// again.
+// does not fit is not lost: its thread waits in the kernel, and whoever sees take_overflow() wakes all, so that they
+// fault again.
 class FaultQueue {
  public:
   struct Entry {

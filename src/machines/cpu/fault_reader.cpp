@@ -1,14 +1,29 @@
 #include "machines/cpu/fault_reader.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <string_view>
 
 #include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
+
+namespace {
+
+// Threads that wait for blocks would wait for ever, or read zeroes once the kernel has given the range up.
+[[noreturn]] void end_process() noexcept {
+  constexpr std::string_view kText =
+      "spillway: page faults can be served no longer, since the script has closed descriptors that are not its own "
+      "(os.closerange, a daemon's start); let it close only what it has opened\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  ::_exit(1);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<FaultReader>> FaultReader::start(const Userfault& userfault, FaultQueue& queue,
                                                         const Doorbell& bell) {
@@ -27,7 +42,9 @@ void FaultReader::serve() noexcept {
   std::array<Userfault::Fault, 16> faults;
   for (;;) {
     std::array<pollfd, 2> sources{pollfd{userfault_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0}};
-    if (::poll(sources.data(), sources.size(), -1) < 0 && errno != EINTR) return;
+    const int ready = ::poll(sources.data(), sources.size(), -1);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0 || ((sources[0].revents | sources[1].revents) & (POLLNVAL | POLLERR | POLLHUP)) != 0) end_process();
     if (sources[1].revents != 0) return;
     const std::size_t count = userfault_.read(faults);
     const Nanos at = now();

@@ -36,7 +36,15 @@ Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell) {
   if (const int error = -::io_uring_queue_init(2 * kDepth, &ring->ring_, 0); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot use io_uring: {}; {}", errno_text(error), remedy(error)));
   ring->open_ = true;
+  if (const int error = -::io_uring_ring_dontfork(&ring->ring_); error != 0)
+    return fail(Errc::unavailable, fmt::format("cannot keep io_uring out of forked processes: {}", errno_text(error)));
   return ring;
+}
+
+Result<> Ring::keep_open(std::span<const int> descriptors) {
+  const int error = -::io_uring_register_files(&ring_, descriptors.data(), static_cast<unsigned>(descriptors.size()));
+  if (error <= 0) return {};
+  return fail(Errc::unavailable, fmt::format("cannot register files with io_uring: {}", errno_text(error)));
 }
 
 Ring::~Ring() {

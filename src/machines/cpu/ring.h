@@ -3,6 +3,7 @@
 #include <liburing.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "machines/cpu/block_io.h"
@@ -23,6 +24,8 @@ class Ring final : public BlockIo {
   void start(const Transfer& transfer) override;
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override;
   int fd() const { return ring_.ring_fd; }
+  // Keeps these files open as long as the ring lives, even if the script closes all descriptors that it finds.
+  Result<> keep_open(std::span<const int> descriptors);
 
  private:
   struct Active {

@@ -59,10 +59,9 @@ Result<UniqueFd> make_nameless(const std::string& directory) {
   }
   switch (error) {
     case EINVAL:
-      return refuse(
-          Errc::unavailable, directory,
-          "its file system takes no O_DIRECT, so spilled data would stay in memory; name a directory on ext4, "
-          "xfs or btrfs with --ssd");
+      return refuse(Errc::unavailable, directory,
+                    "its file system takes no O_DIRECT, so spilled data would stay in memory; name a directory on ext4 "
+                    "or xfs with --ssd");
     case EROFS:
     case EACCES:
       return refuse(Errc::bad_input, directory,
@@ -134,7 +133,7 @@ Result<> SpillFile::reserve(std::uint32_t slots) {
       error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
       fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
                   directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
-                  error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4, xfs or btrfs"
+                  error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4 or xfs"
                                       : errno_text(error)));
 }
 

@@ -26,7 +26,8 @@ StreamId Streams::of_this_thread() {
 
 StreamId Streams::of(pid_t thread) {
   // The kernel may give a dead thread's number to a new one; the last to enter has it.
-  for (const std::uint32_t count = std::min(count_.load(std::memory_order_acquire), kMost); known_ < count; ++known_) {
+  for (const std::uint32_t count = std::min(count_.load(std::memory_order_acquire), kShared.value); known_ < count;
+       ++known_) {
     const pid_t entered = threads_[known_].load(std::memory_order_acquire);
     if (entered == 0) break;  // It is about to be written.
     by_thread_[entered] = known_;
@@ -40,9 +41,9 @@ StreamId Streams::of(pid_t thread) {
 
 std::uint32_t Streams::enter(pid_t thread) {
   const std::uint32_t place = count_.fetch_add(1, std::memory_order_acq_rel);
-  if (place >= kMost) {
-    count_.store(kMost, std::memory_order_release);
-    return kMost - 1;
+  if (place >= kShared.value) {
+    count_.store(kShared.value, std::memory_order_release);
+    return kShared.value;
   }
   threads_[place].store(thread, std::memory_order_release);
   return place;

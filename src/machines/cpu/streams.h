@@ -14,7 +14,9 @@ namespace spillway {
 // Every thread of the script that runs kernels or faults is a stream of its own, numbered as they appear.
 class Streams {
  public:
-  static constexpr std::uint32_t kMost = 4096;  // Threads beyond that share the last number.
+  static constexpr std::uint32_t kMost = 4096;
+  // Threads beyond that are one stream, and so none with kernels that come one after the other.
+  static constexpr StreamId kShared{kMost - 1};
 
   Streams();
 
