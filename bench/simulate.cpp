@@ -95,6 +95,7 @@ Cost measure_apart(const Trace& trace, const Policy& policy, const MachineModel&
     const bool written = ::write(ends[1], &cost, sizeof cost) == sizeof cost;
     ::_exit(written ? 0 : 1);
   }
+  ::close(ends[1]);  // or a child that fails would leave us reading
   Cost cost;
   CHECK(::read(ends[0], &cost, sizeof cost) == sizeof cost);
   int status = 0;

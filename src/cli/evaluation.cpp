@@ -18,8 +18,9 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input) {
-  TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine));
+Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, const std::string& where) {
+  TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine,
+                         policy.traits.uses_host, where));
   const auto begin = Clock::now();
   TRY(evaluation.result, simulate(input.loaded.trace, input.lifetimes, input.machine, policy.traits,
                                   policy.plan ? &evaluation.plan : nullptr));
@@ -48,15 +49,20 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   evaluation.plan.machine_name = input.machine.name;
   evaluation.plan.machine_hash = input.machine.hash;
   evaluation.plan.machine_overrides = input.machine.overrides;
-  TRY_VOID(run(evaluation, policy, input));
+  TRY_VOID(run(evaluation, policy, input, "plan"));
   return evaluation;
 }
 
-Result<Evaluation> evaluate(Plan plan, const Case& input) {
-  TRY(const Policy policy, policy_by_name(plan.policy));
+Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input) {
+  const auto policy = policy_by_name(plan.policy);
+  if (!policy) return fail(Errc::bad_input, fmt::format("{}: 'policy': {}", file, policy.error().message));
+  if (policy->plan == nullptr && plan.moves() > 0)
+    return fail(
+        Errc::bad_input,
+        fmt::format("{}: it has commands, but its policy, {}, plans nothing; name one that does", file, plan.policy));
   Evaluation evaluation;
   evaluation.plan = std::move(plan);
-  TRY_VOID(run(evaluation, policy, input));
+  TRY_VOID(run(evaluation, *policy, input, file));
   return evaluation;
 }
 

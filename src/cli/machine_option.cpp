@@ -1,6 +1,7 @@
 #include "cli/machine_option.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "machines/cpu/probe.h"
 #include "plan/machine_file.h"
@@ -15,7 +16,7 @@ Result<MachineModel> measure(const std::string& ssd_folder) {
   const Progress progress("measuring this machine", 0);
   TRY(const MachineProbe probe, probe_machine(ssd_folder));
   MachineModel machine;
-  machine.description = "this machine as measured, with the SSD of " + ssd_folder;
+  machine.description = "this machine as measured";
   machine.device.memory = probe.memory;
   machine.host.memory = probe.memory;
   machine.link.to_device = machine.link.from_device = probe.copy_rate;
@@ -33,7 +34,9 @@ Result<MachineModel> measure(const std::string& ssd_folder) {
 
 Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder) {
   if (name != "this") return load_machine(name);
-  return this_machine({.ssd_folder = ssd_folder, .cache_folder = user_cache_folder()}, measure);
+  std::error_code error;  // What cannot be resolved, the measurement will complain about.
+  const std::string folder = std::filesystem::weakly_canonical(ssd_folder, error).string();
+  return this_machine({.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder()}, measure);
 }
 
 void MachineOption::add_to(CLI::App& command) {

@@ -55,7 +55,7 @@ Result<int> run(const SimulateOptions& options) {
     TRY(plan, load_plan(options.plan));
   }
   TRY(const Case input, load_case(options.trace, std::move(machine)));
-  TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), input) : evaluate(*policy, input));
+  TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
   if (options.json) {
     auto report = new_report(input);
     append_result(report, evaluation);

@@ -223,18 +223,18 @@ void Migration::make_room(std::vector<Command>& out) {
       needed += table_.bytes(block);
       ++looked;
       while (table_.room(Tier::device) + table_.leaving() < needed)
-        if (!evict_one(wish.urgency, wish.stream, out)) return;
+        if (!evict_one(needed, wish.urgency, wish.stream, out)) return;
     }
   }
 }
 
-bool Migration::evict_one(Urgency urgency, StreamId stream, std::vector<Command>& out) {
+bool Migration::evict_one(Bytes needed, Urgency urgency, StreamId stream, std::vector<Command>& out) {
   auto victim = table_.victim();
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(stream)) victim = table_.victim();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
-    if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.capacity(Tier::device)};
+    if (flights_.empty()) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;
   }
   if (!table_.live(*victim)) {

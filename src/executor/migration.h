@@ -24,8 +24,9 @@ struct MigrationOptions {
 // Why nothing can go on: without a remedy of ours, so the run ends with it.
 struct Failure {
   enum class Kind : std::uint8_t {
-    no_room,     // what must leave the device fits no lower tier
-    unreadable,  // a lower tier does not give a block's bytes back
+    no_room,           // what must leave the device fits no lower tier
+    device_too_small,  // nothing is left to leave, and yet what is wanted does not fit: so many bytes are missing
+    unreadable,        // a lower tier does not give a block's bytes back
   };
   Kind kind;
   Bytes bytes;
@@ -98,7 +99,7 @@ class Migration {
   void protect(BlockRange blocks, Urgency urgency, StreamId stream);
   void make_room(std::vector<Command>& out);
   // True if a victim left or was dropped.
-  bool evict_one(Urgency urgency, StreamId stream, std::vector<Command>& out);
+  bool evict_one(Bytes needed, Urgency urgency, StreamId stream, std::vector<Command>& out);
   std::optional<Tier> victim_tier(Bytes bytes) const;
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);

@@ -21,10 +21,14 @@ bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
 }
 
 void Protection::revoke(StreamId stream) {
-  const auto found = std::ranges::find(grants_, stream, &Grant::stream);
-  if (found == grants_.end()) return;
-  unpin(*found);
-  grants_.erase(found);
+  if (const auto grant = std::ranges::find(grants_, stream, &Grant::stream); grant != grants_.end()) {
+    unpin(*grant);
+    grants_.erase(grant);
+  }
+  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) {
+    while (!window->blocks.empty()) unpin_oldest(*window);
+    windows_.erase(window);
+  }
 }
 
 void Protection::unpin(const Grant& grant) {

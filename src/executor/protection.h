@@ -26,6 +26,7 @@ class Protection {
   // Protects these blocks (disjoint ranges) while the stream's kernel runs; false if they do not fit beside what is
   // granted already.
   bool grant(StreamId stream, std::vector<BlockRange> blocks);
+  // The stream's kernel has ended: neither grant nor window is needed any more.
   void revoke(StreamId stream);
 
   // The stream has faulted this block in; kNobody's blocks are not protected.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/text.h"
 #include "memory/tier.h"
@@ -13,11 +14,10 @@ namespace {
 
 // "tensor3, tensor7": each tensor once, in the order of its first access.
 std::string names(const std::vector<Access>& accesses) {
-  std::vector<TensorId> seen;
+  std::unordered_set<TensorId> seen;
   std::string text;
   for (const Access& access : accesses) {
-    if (std::ranges::find(seen, access.tensor) != seen.end()) continue;
-    seen.push_back(access.tensor);
+    if (!seen.insert(access.tensor).second) continue;
     text += fmt::format("{}tensor{}", text.empty() ? "" : ", ", access.tensor.value);
   }
   return text;

@@ -83,6 +83,14 @@ TEST(MachineFile, TextThatIsNoMachineIsRefused) {
     EXPECT_FALSE(parse_machine(text, "other"));
 }
 
+TEST(MachineFile, AKeyOfManyDotsIsRefusedBeforeTheParserRecurses) {
+  std::string deep = "name = \"x\"\na";
+  for (int i = 0; i < 500'000; ++i) deep += ".a";
+  const auto machine = parse_machine(deep + " = 1\n", "deep.toml");
+  ASSERT_FALSE(machine);
+  EXPECT_NE(machine.error().message.find("line 2"), std::string::npos) << machine.error().message;
+}
+
 TEST(MachineFile, AnUnknownNameListsThePresets) {
   const auto machine = load_machine("z9");
   ASSERT_FALSE(machine);

@@ -1,10 +1,12 @@
 #include "plan/plan_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/files.h"
 #include "base/version.h"
@@ -12,7 +14,7 @@
 namespace spillway {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "spillway-plan";
 constexpr std::uint64_t kVersionOfFormat = 1;
@@ -26,7 +28,7 @@ class Reader {
 
   Result<const Json*> member(std::string_view key) const {
     const auto found = object_.find(key);
-    if (found == object_.end()) return wrong(key, "is missing");
+    if (found == object_.end()) return wrong(key, "is missing; add it");
     return &*found;
   }
   Result<std::string> text(std::string_view key) const {
@@ -42,7 +44,8 @@ class Reader {
   }
   Result<> only(std::initializer_list<std::string_view> known) const {
     for (const auto& [key, value] : object_.items())
-      if (std::find(known.begin(), known.end(), key) == known.end()) return wrong(key, "is not a known key");
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        return wrong(key, fmt::format("is not a known key; the keys are {}", fmt::join(known, ", ")));
     return {};
   }
   std::unexpected<Error> wrong(std::string_view key, std::string_view why) const {
@@ -102,6 +105,7 @@ Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, cons
   TRY(const Json* value, Reader(root, where).member(key));
   if (!value->is_object()) return Reader(root, where).wrong(key, "must be an object");
   const Reader reader(*value, fmt::format("{}: {}", where, key));
+  TRY_VOID(key == "trace" ? reader.only({"name", "hash"}) : reader.only({"name", "hash", "overrides"}));
   TRY(std::string name, reader.text("name"));
   TRY(std::string hash, reader.text("hash"));
   return std::pair{std::move(name), std::move(hash)};
@@ -110,7 +114,6 @@ Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, cons
 // What was asked of --set when the plan was made; may be left out.
 Result<std::vector<std::string>> overrides_of(const Json& machine, const std::string& where) {
   const Reader reader(machine, where + ": machine");
-  TRY_VOID(reader.only({"name", "hash", "overrides"}));
   std::vector<std::string> overrides;
   const auto found = machine.find("overrides");
   if (found == machine.end()) return overrides;
@@ -172,9 +175,21 @@ Result<Plan> read(const Json& root, const std::string& where) {
 }  // namespace
 
 Result<Plan> parse_plan(std::string_view json, const std::string& where) {
-  if (too_deep(json)) return fail(Errc::bad_input, fmt::format("{}: nested deeper than any plan is", where));
+  if (too_deep(json))
+    return fail(Errc::bad_input, fmt::format("{}: nested deeper than any plan is; is this a plan?", where));
   try {
-    return read(Json::parse(json), where);
+    std::vector<std::set<std::string>> open;  // the keys so far of each object that is being read
+    std::string twice;
+    const Json root = Json::parse(json, [&](int, Json::parse_event_t event, Json& parsed) {
+      if (event == Json::parse_event_t::object_start) open.emplace_back();
+      if (event == Json::parse_event_t::object_end) open.pop_back();
+      if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
+        twice = parsed.get<std::string>();
+      return true;
+    });
+    if (!twice.empty())
+      return fail(Errc::bad_input, fmt::format("{}: the key '{}' stands twice in one object; drop one", where, twice));
+    return read(root, where);
   } catch (const nlohmann::json::exception& error) {
     return fail(Errc::bad_input, fmt::format("{}: not a plan in JSON: {}", where, error.what()));
   }

@@ -79,6 +79,8 @@ TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": -1", "'predicted_seconds'");
   expect_plan_refused("\"predicted_seconds\": 1.25", "\"predicted_seconds\": 1e999", "my.plan");
   expect_plan_refused("[\"device.memory=20GiB\"]", "[7]", "'overrides'");
+  expect_plan_refused("\"policy\"", "\"policy\": \"g10\", \"policy\"", "'policy' stands twice");
+  expect_plan_refused("\"trace\": {", "\"trace\": {\"colour\": 1, ", "'colour' is not a known key");
   expect_plan_refused("\"overcommitted_bytes\": ", "\"overcommitted_bytes\": -", "'overcommitted_bytes'");
 }
 

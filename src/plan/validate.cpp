@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/check.h"
@@ -14,11 +15,14 @@ namespace {
 
 class Validator {
  public:
-  Validator(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine)
+  Validator(const Plan& plan, const std::string& where, const Trace& trace, const Lifetimes& lifetimes,
+            const MachineModel& machine, bool uses_host)
       : plan_(plan),
+        where_(where),
         trace_(trace),
         lifetimes_(lifetimes),
         machine_(machine),
+        uses_host_(uses_host),
         kernels_(static_cast<std::uint32_t>(trace.kernels.size())),
         evicted_at_(lifetimes.periods.size()),
         fetched_(lifetimes.periods.size()),
@@ -36,7 +40,7 @@ class Validator {
 
  private:
   std::unexpected<Error> wrong(std::string_view list, std::size_t index, std::string why) {
-    return fail(Errc::bad_input, fmt::format("plan: {}[{}]: {}", list, index, why));
+    return fail(Errc::bad_input, fmt::format("{}: {}[{}]: {}", where_, list, index, why));
   }
 
   Result<> check_names(std::string_view list, std::size_t index, TensorId tensor, KernelId kernel) {
@@ -62,11 +66,16 @@ class Validator {
     return is_renamed(where) ? kernels_ - where.after.value : length_of(where, kernels_);
   }
 
-  // The tensor's inactive period for which `inside` holds.
+  // The tensor's inactive period for which `inside` holds. Only two can hold the kernel: the last that starts at or
+  // before it, and the one that wraps around the iteration's end, which is the tensor's last.
   template <class Inside>
-  std::optional<std::size_t> period(TensorId tensor, Inside inside) const {
-    for (std::size_t at = first_period_[tensor.value]; at < first_period_[tensor.value + 1]; ++at)
-      if (inside(lifetimes_.periods[at])) return at;
+  std::optional<std::size_t> period(TensorId tensor, KernelId kernel, Inside inside) const {
+    const std::size_t first = first_period_[tensor.value], end = first_period_[tensor.value + 1];
+    const auto periods = std::span(lifetimes_.periods).subspan(first, end - first);
+    const auto later = std::ranges::upper_bound(periods, kernel, {}, &InactivePeriod::after);
+    const auto at = first + static_cast<std::size_t>(later - periods.begin());
+    for (const std::size_t candidate : {at, at - 1, end - 1})
+      if (candidate >= first && candidate < end && inside(lifetimes_.periods[candidate])) return candidate;
     return std::nullopt;
   }
 
@@ -76,8 +85,11 @@ class Validator {
     if (index > 0 && plan_.evictions[index - 1].after > eviction.after)
       return wrong("evictions", index, "it stands after one of a later kernel; sort the list by after_kernel");
     if (eviction.to == Tier::device) return wrong("evictions", index, "it goes to the device; write host or ssd");
+    if (eviction.to == Tier::host && !uses_host_)
+      return wrong("evictions", index,
+                   fmt::format("it goes to host memory, which {} does not use; write ssd", plan_.policy));
     // At least one kernel must pass while it is away.
-    const auto found = period(eviction.tensor, [&](const InactivePeriod& candidate) {
+    const auto found = period(eviction.tensor, eviction.after, [&](const InactivePeriod& candidate) {
       return place_in(candidate, eviction.after, kernels_) + 1 < length(candidate);
     });
     if (!found)
@@ -97,7 +109,7 @@ class Validator {
     TRY_VOID(check_names("prefetches", index, prefetch.tensor, prefetch.at));
     if (index > 0 && plan_.prefetches[index - 1].at > prefetch.at)
       return wrong("prefetches", index, "it stands after one of a later kernel; sort the list by at_kernel");
-    const auto found = period(prefetch.tensor, [&](const InactivePeriod& candidate) {
+    const auto found = period(prefetch.tensor, prefetch.at, [&](const InactivePeriod& candidate) {
       const std::uint32_t place = place_in(candidate, prefetch.at, kernels_);
       return place > 0 && place < length(candidate);
     });
@@ -143,18 +155,20 @@ class Validator {
         held = held + more[kernel] - less[kernel];
         if (held > limit)
           return fail(Errc::bad_input,
-                      fmt::format("plan: it puts {} into {} memory by kernel {}, where {} fit; evict less or set {}.{}",
-                                  to_text(Bytes{held}), to_text(tier), kernel, to_text(Bytes{limit}), to_text(tier),
-                                  tier == Tier::host ? "memory" : "capacity"));
+                      fmt::format("{}: it puts {} into {} memory by kernel {}, where {} fit; evict less or set {}.{}",
+                                  where_, to_text(Bytes{held}), to_text(tier), kernel, to_text(Bytes{limit}),
+                                  to_text(tier), tier == Tier::host ? "memory" : "capacity"));
       }
     }
     return {};
   }
 
   const Plan& plan_;
+  const std::string& where_;
   const Trace& trace_;
   const Lifetimes& lifetimes_;
   const MachineModel& machine_;
+  bool uses_host_;
   std::uint32_t kernels_;
   std::vector<std::optional<std::size_t>> evicted_at_;  // by inactive period: the index of its eviction
   std::vector<bool> fetched_;                           // by inactive period
@@ -164,12 +178,11 @@ class Validator {
 }  // namespace
 
 Result<> validate_plan(const Plan& plan, const Trace& trace, const std::string& trace_hash, const Lifetimes& lifetimes,
-                       const MachineModel& machine) {
+                       const MachineModel& machine, bool uses_host, const std::string& where) {
   if (plan.trace_hash != trace_hash)
-    return fail(Errc::bad_input,
-                fmt::format("plan: it was made for trace {} ({}), not for {} ({}); plan this trace anew",
-                            plan.trace_name, plan.trace_hash, trace.name, trace_hash));
-  return Validator(plan, trace, lifetimes, machine).run();
+    return fail(Errc::bad_input, fmt::format("{}: it was made for trace {} ({}), not for {} ({}); plan this trace anew",
+                                             where, plan.trace_name, plan.trace_hash, trace.name, trace_hash));
+  return Validator(plan, where, trace, lifetimes, machine, uses_host).run();
 }
 
 }  // namespace spillway

@@ -25,10 +25,11 @@ constexpr std::uint32_t length_of(const InactivePeriod& period, std::uint32_t ke
 }
 
 // Refuses a plan that cannot be meant: commands for unknown, dead or small tensors, an eviction inside a use, a
-// prefetch without an eviction before it, more in host memory or on the SSD than fits, commands out of order. The error
-// names the command. Nothing runs a plan that has not passed here. A plan made for another trace (by its hash) is
-// refused, one for another machine is not: its capacities are checked here and its times are only worse.
+// prefetch without an eviction before it, more in host memory (if the policy uses it) or on the SSD than fits, commands
+// out of order. The error begins with `where`, the plan's file, and names the command. Nothing runs a plan that has not
+// passed here. A plan made for another trace (by its hash) is refused, one for another machine is not: its capacities
+// are checked here and its times are only worse.
 Result<> validate_plan(const Plan& plan, const Trace& trace, const std::string& trace_hash, const Lifetimes& lifetimes,
-                       const MachineModel& machine);
+                       const MachineModel& machine, bool uses_host = true, const std::string& where = "plan");
 
 }  // namespace spillway

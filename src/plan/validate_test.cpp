@@ -67,6 +67,15 @@ struct ValidatePlan : testing::Test {
   }
 };
 
+TEST_F(ValidatePlan, RefusesHostMemoryUnderAPolicyThatDoesNotUseItAndNamesTheFile) {
+  move(0, 1, 4, Tier::host);
+  plan.policy = "g10-gds";
+  const auto valid = validate_plan(plan, trace, "right", lifetimes, machine, false, "my.plan");
+  ASSERT_FALSE(valid);
+  EXPECT_TRUE(valid.error().message.starts_with("my.plan: evictions[0]")) << valid.error().message;
+  EXPECT_TRUE(valid.error().message.contains("g10-gds")) << valid.error().message;
+}
+
 TEST_F(ValidatePlan, AcceptsMovesInsideInactivePeriods) {
   expect_valid();
   move(0, 1, 4);

@@ -51,11 +51,13 @@ class Planner {
         excess_(over(lifetimes_.live, machine_.device.memory), slots_),
         host_(over({}, machine_.host.memory), slots_),
         ssd_(over({}, machine_.ssd_capacity()), slots_),
-        out_(bytes_per_slot(machine_.link.from_device), bytes_per_slot(machine_.ssd_write())),
-        in_(bytes_per_slot(machine_.link.to_device), bytes_per_slot(machine_.ssd_read())) {}
+        out_(bytes_per_slot(slots_, machine_.link.from_device), bytes_per_slot(slots_, machine_.ssd_write())),
+        in_(bytes_per_slot(prefetch_slots(), machine_.link.to_device),
+            bytes_per_slot(prefetch_slots(), machine_.ssd_read())) {}
 
-  // Algorithm 1. Ratios fall as pressure and free capacity do, so a candidate is looked at again only when it comes to
-  // the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
+  // Algorithm 1. Ratios mostly fall, as pressure and free capacity do, so a candidate is looked at again only when it
+  // comes to the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
+  // (docs/simulation.md says what that leaves out.)
   void choose_evictions() {
     struct Candidate {
       double ratio;
@@ -160,10 +162,23 @@ class Planner {
       result[kernel] += static_cast<std::int64_t>(bytes[kernel].value);
     return result;
   }
-  std::vector<std::uint64_t> bytes_per_slot(BytesPerSecond rate) const {
+  // A prefetch starts with its kernel, after the gap before it, and may use the gap before the next one.
+  std::vector<std::uint64_t> prefetch_slots() const {
+    std::vector<std::uint64_t> result = slots_;
+    for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
+      result[kernel] -= trace_.kernels[kernel].gap.value;
+      result[kernel] += trace_.kernels[(kernel + 1) % kernels_].gap.value;
+    }
+    return result;
+  }
+  // At most what a sum over all kernels can hold.
+  static std::vector<std::uint64_t> bytes_per_slot(const std::vector<std::uint64_t>& slots, BytesPerSecond rate) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+    const std::uint64_t most = kMost / slots.size();
     std::vector<std::uint64_t> result;
-    for (const std::uint64_t slot : slots_)
-      result.push_back(static_cast<std::uint64_t>(static_cast<unsigned __int128>(slot) * rate.value / 1'000'000'000u));
+    for (const std::uint64_t slot : slots)
+      result.push_back(static_cast<std::uint64_t>(
+          std::min<unsigned __int128>(static_cast<unsigned __int128>(slot) * rate.value / 1'000'000'000u, most)));
     return result;
   }
 

@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-// No trace is larger than this, uncompressed: a million kernels take about 200 MiB. It bounds what a small hostile file
-// can make us hold.
+// No trace is larger than this, uncompressed: a million kernels take about 200 MiB. With the bound on accesses in the
+// reader it bounds what a small hostile file can make us hold.
 inline constexpr Bytes kMostTraceBytes = 256_MiB;
 
 bool is_zstd(std::string_view content);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "trace/compressed.h"
 #include "trace/validate.h"
@@ -146,8 +149,10 @@ class Parser {
     }
     Kernel& kernel = trace_.kernels.back();
     std::vector<Access>& accesses = list_ == List::inputs ? kernel.reads : kernel.writes;
-    const bool twice = std::ranges::any_of(accesses, [&](const Access& access) { return access.tensor == id; });
-    if (!twice) accesses.push_back({.tensor = id, .begin = {}, .end = trace_[id].bytes});
+    last_use_.resize(trace_.tensors.size());
+    std::size_t& last = last_use_[id.value][list_ == List::inputs ? 0 : 1];
+    if (std::exchange(last, trace_.kernels.size()) != trace_.kernels.size())
+      accesses.push_back({.tensor = id, .begin = {}, .end = trace_[id].bytes});
     return {};
   }
 
@@ -201,6 +206,8 @@ class Parser {
   Trace trace_;
   std::map<std::uint64_t, TensorId> ids_;  // by the artifact's number
   List list_ = List::none;
+  // By tensor: how many kernels there were when it was last used as an input, and otherwise.
+  std::vector<std::array<std::size_t, 2>> last_use_;
   bool has_time_ = false;
 };
 

@@ -87,6 +87,7 @@ std::string keys_of(Place place) {
   return text;
 }
 
+constexpr std::size_t kMostAccesses = std::size_t{1} << 24;         // half a GiB of them
 constexpr Bytes kWhole{std::numeric_limits<std::uint64_t>::max()};  // an end that is not written: the tensor's size
 
 class Reader : public nlohmann::json_sax<Json> {
@@ -136,6 +137,10 @@ class Reader : public nlohmann::json_sax<Json> {
   void resolve(Access& access) const {
     if (access.end == kWhole && access.tensor.value < trace_.tensors.size()) access.end = trace_[access.tensor].bytes;
   }
+  bool count_access() {
+    return ++access_count_ <= kMostAccesses ||
+           wrong(fmt::format("more than {} accesses in all; record one iteration only", kMostAccesses));
+  }
   bool wrong(std::string what) {
     problem_ = where() + std::move(what);
     return false;
@@ -146,6 +151,7 @@ class Reader : public nlohmann::json_sax<Json> {
   std::string_view key_text() const;
 
   Trace trace_;
+  std::size_t access_count_ = 0;
   Place place_ = Place::outside;
   Field field_ = Field::format;
   std::array<std::uint32_t, 9> seen_{};  // by place: which keys the current object has had, a bit for each field
@@ -181,7 +187,8 @@ bool Reader::number_unsigned(std::uint64_t value) {
       if (field_ == Field::flops) return flops(static_cast<double>(value));
       break;
     case Place::accesses:
-      return id([&](TensorId tensor) { accesses().push_back({.tensor = tensor, .begin = {}, .end = kWhole}); });
+      return id([&](TensorId tensor) { accesses().push_back({.tensor = tensor, .begin = {}, .end = kWhole}); }) &&
+             count_access();
     case Place::frees:
       return id([&](TensorId tensor) { trace_.kernels.back().frees.push_back(tensor); });
     case Place::access:
@@ -231,6 +238,7 @@ bool Reader::start_object(std::size_t) {
       in_reads_ = field_ == Field::reads;
       accesses().push_back({.tensor = {}, .begin = {}, .end = kWhole});
       place_ = Place::access;
+      if (!count_access()) return false;
       break;
     default:
       return wrong_value("an object");

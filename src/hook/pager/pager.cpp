@@ -116,6 +116,11 @@ std::string Pager::explain(const Failure& failure) const {
       return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",
                          to_text(failure.bytes), cause, to_text(config_.device), to_text(config_.host),
                          to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory);
+    case Failure::Kind::device_too_small:
+      return fmt::format(
+          "device memory {} is {} too small for what has to be there at a time; give more with "
+          "--device-memory",
+          to_text(config_.device), to_text(failure.bytes));
     case Failure::Kind::unreadable:
       return fmt::format(
           "{} cannot be read back from {}{}; the tensors in them are lost. Check the device's health, or "

@@ -109,15 +109,31 @@ void SimMachine::begin_iteration() {
   deadline_ = now_ + trace_.kernels.front().gap;
 }
 
-// A tensor that is carried under another id takes over the blocks of the one it comes from, and leaves its own.
+// A tensor that is carried under another id takes over the blocks of the one it comes from. That one, unless something
+// is carried into it, too, gets the blocks at the other end of the chain. For a moment the bytes belong to ids that no
+// trace has, since all tensors of a chain change their blocks at once.
 void SimMachine::carry_over() {
-  for (std::uint32_t index = 0; index < trace_.tensors.size(); ++index) {
-    const auto from = trace_.tensors[index].carried_from;
-    if (!from || from->value == index) continue;
-    std::swap(layout_.tensors[index], layout_.tensors[from->value]);
-    allocate({index});
-    push(Freed{*from, layout_.tensors[index]});
+  const auto count = static_cast<std::uint32_t>(trace_.tensors.size());
+  const std::vector<BlockRange> before = layout_.tensors;
+  std::vector<std::optional<std::uint32_t>> heir(count);
+  for (std::uint32_t to = 0; to < count; ++to)
+    if (const auto from = trace_.tensors[to].carried_from; from && from->value != to) heir[from->value] = to;
+  for (std::uint32_t from = 0; from < count; ++from)
+    if (heir[from]) push(Allocated{{count + from}, before[from]});
+  for (std::uint32_t from = 0; from < count; ++from)
+    if (heir[from]) push(Freed{{from}, before[from]});
+  for (std::uint32_t from = 0; from < count; ++from) {
+    if (!heir[from]) continue;
+    layout_.tensors[*heir[from]] = before[from];
+    if (trace_.tensors[from].carried_from) continue;
+    std::uint32_t end = from;
+    while (heir[end]) end = *heir[end];
+    layout_.tensors[from] = before[end];
   }
+  for (std::uint32_t from = 0; from < count; ++from)
+    if (heir[from]) allocate({*heir[from]});
+  for (std::uint32_t from = 0; from < count; ++from)
+    if (heir[from]) push(Freed{{count + from}, before[from]});
 }
 
 void SimMachine::allocate(TensorId tensor) { push(Allocated{tensor, layout_.tensors[tensor.value]}); }

@@ -1,11 +1,14 @@
 #include "machines/sim/simulate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "executor/executor.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
@@ -17,6 +20,7 @@ namespace {
 constexpr std::uint32_t kMostIterations = 20;
 constexpr std::uint32_t kMeanOf = 10;
 constexpr double kSteadyWithin = 1e-4;
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;  // a page table of 2 GiB
 constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
 
 LinkRates link_rates(const MachineModel& machine) {
@@ -39,7 +43,7 @@ PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits)
 
 // The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
 // beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD;
-// nothing if that is not enough.
+// a tensor that no tier holds whole is spread over them. Nothing if that is not enough.
 std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trace, const Lifetimes& lifetimes,
                                                                const Layout& layout, PerTier<Bytes> capacity) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> present;  // first use, tensor
@@ -56,11 +60,18 @@ std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trac
     Bytes bytes;
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
       if (!placed[block.value]) bytes += layout.block_bytes[block.value];
-    const auto tier = std::ranges::find_if(kTiers, [&](Tier candidate) { return room[candidate] >= bytes; });
-    if (tier == kTiers.end()) return std::nullopt;
-    room[*tier] -= bytes;
-    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
-      if (!placed[block.value]) placed[block.value] = *tier;
+    const auto tier_for = [&](Bytes wanted) {
+      return std::ranges::find_if(kTiers, [&](Tier candidate) { return room[candidate] >= wanted; });
+    };
+    const auto whole = tier_for(bytes);
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
+      if (placed[block.value]) continue;
+      const Bytes size = layout.block_bytes[block.value];
+      const auto tier = whole != kTiers.end() ? whole : tier_for(size);
+      if (tier == kTiers.end()) return std::nullopt;
+      room[*tier] -= size;
+      placed[block.value] = *tier;
+    }
   }
   return placed;
 }
@@ -72,6 +83,12 @@ PageTable page_table(const Layout& layout, const std::vector<std::optional<Tier>
     if (placed[block]) table.place({block}, *placed[block]);
   }
   return table;
+}
+
+std::uint64_t blocks_at_most(const Trace& trace) {
+  std::uint64_t blocks = 0;
+  for (const Tensor& tensor : trace.tensors) blocks += tensor.bytes.value / kBlockBytes.value + 1;
+  return blocks;
 }
 
 // In blocks, each counted once.
@@ -157,6 +174,11 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   if (!result.feasible) return result;
 
   const PerTier<Bytes> limits = capacity(machine, traits);
+  if (blocks_at_most(trace) > kMostBlocks)
+    return fail(Errc::bad_input,
+                fmt::format("cannot simulate {}: it is too large, its tensors take more than {} blocks of {}; record a "
+                            "smaller program",
+                            trace.name, kMostBlocks, to_text(kBlockBytes)));
   Layout layout = plain_layout(trace);
   if (!traits.kernels_fault) {
     // Small tensors share blocks, which are larger than what the kernel uses of them.
@@ -187,7 +209,8 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     if (const auto& failure = executor.failure()) {
       // Blocks in flight count twice, so a run may fail though everything would just fit.
       result.feasible = false;
-      result.shortfall.ssd = failure->bytes;
+      (failure->kind == Failure::Kind::device_too_small ? result.shortfall.device : result.shortfall.ssd) =
+          failure->bytes;
       return result;
     }
     sim.submit(commands);

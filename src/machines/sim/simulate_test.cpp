@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "trace/validate.h"
 
 namespace spillway {
 namespace {
@@ -48,6 +52,71 @@ SimulationResult run(const Trace& trace, const MachineModel& model, PolicyTraits
   const auto result = simulate(trace, analyse_lifetimes(trace), model, traits, plan);
   EXPECT_TRUE(result) << result.error().message;
   return result.value_or(SimulationResult{});
+}
+
+// Tensors of one block each; tensor i comes from from[i], or is new; a kernel for each, then one that frees what goes
+// nowhere.
+Trace carried(const std::vector<std::optional<std::uint32_t>>& from) {
+  Trace trace{.name = "carried", .source = "test", .tensors = {}, .kernels = {}};
+  std::vector<bool> goes_on(from.size(), false);
+  for (const auto& source : from)
+    if (source) goes_on[*source] = true;
+  Kernel last{.name = "last", .duration = kMillisecond, .gap = {}, .reads = {}, .writes = {}, .frees = {}, .flops = {}};
+  for (std::uint32_t id = 0; id < from.size(); ++id) {
+    std::optional<TensorId> source;
+    if (from[id]) source = TensorId{*from[id]};
+    trace.tensors.push_back({.name = "t",
+                             .bytes = kBlockBytes,
+                             .kind = TensorKind::activation,
+                             .persistent = false,
+                             .carried_from = source});
+    const std::vector<Access> all{{{id}, {}, kBlockBytes}};
+    trace.kernels.push_back(
+        {.name = "k", .duration = kMillisecond, .gap = {}, .reads = {}, .writes = all, .frees = {}, .flops = {}});
+    last.reads.push_back(all[0]);
+    if (!goes_on[id]) last.frees.push_back({id});
+  }
+  trace.kernels.push_back(last);
+  return trace;
+}
+
+TEST(Simulate, TensorsThatAreCarriedInChainsAndCirclesKeepTheirBytes) {
+  for (const std::vector<std::optional<std::uint32_t>>& from :
+       std::initializer_list<std::vector<std::optional<std::uint32_t>>>{
+           {2, 0, std::nullopt}, {std::nullopt, 0, 1}, {1, 0}, {1, 2, 0}}) {
+    const Trace trace = carried(from);
+    ASSERT_TRUE(validate(trace, "test"));
+    const auto all = run(trace, machine(64_MiB, 64_MiB), {});
+    EXPECT_TRUE(all.feasible && all.steady);
+    EXPECT_EQ(all.faults, 0u);
+    const auto little = run(trace, machine(kBlockBytes * 2, 64_MiB), {});
+    EXPECT_TRUE(little.feasible);
+    EXPECT_LE(little.peak.device, kBlockBytes * 2);
+  }
+}
+
+TEST(Simulate, ATensorThatNoTierHoldsWholeIsSpreadOverThem) {
+  Trace trace = round_robin(3);
+  for (Tensor& tensor : trace.tensors) tensor.bytes = kBlockBytes * 30;
+  MachineModel model = machine(kBlockBytes * 40, kBlockBytes * 45);
+  model.ssd.capacity = kBlockBytes * 45;
+  EXPECT_TRUE(run(trace, model, {}).feasible);
+}
+
+TEST(Simulate, ADeviceTooSmallForFaultsLacksDeviceMemory) {
+  const auto result = run(round_robin(3), machine(1_MiB, 1_GiB), {});
+  EXPECT_FALSE(result.feasible);
+  EXPECT_EQ(result.shortfall.device, 1_MiB);
+  EXPECT_EQ(result.shortfall.ssd, Bytes{});
+}
+
+TEST(Simulate, WhatIsTooLargeToSimulateIsAnError) {
+  Trace trace = round_robin(1);
+  trace.tensors[0].bytes = Bytes{std::uint64_t{1} << 60};
+  const auto result =
+      simulate(trace, analyse_lifetimes(trace), machine(1_GiB, 1_GiB), {.unlimited_device = true}, nullptr);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message.find("too large"), std::string::npos) << result.error().message;
 }
 
 TEST(Simulate, NothingMovesWhenAllFits) {
