@@ -32,11 +32,12 @@ Result<MachineModel> measure(const std::string& ssd_folder) {
 
 }  // namespace
 
-Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder) {
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool again) {
   if (name != "this") return load_machine(name);
   std::error_code error;  // What cannot be resolved, the measurement will complain about.
   const std::string folder = std::filesystem::weakly_canonical(ssd_folder, error).string();
-  return this_machine({.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder()}, measure);
+  return this_machine({.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder(), .again = again},
+                      measure);
 }
 
 void MachineOption::add_to(CLI::App& command) {

@@ -17,6 +17,7 @@ namespace {
 struct MachinesOptions {
   std::string name, ssd_folder = "/var/tmp";
   bool json = false;
+  bool again = false;
 };
 
 nlohmann::ordered_json json_of(const MachineModel& machine) {
@@ -30,7 +31,7 @@ nlohmann::ordered_json json_of(const MachineModel& machine) {
 
 // One machine, with every key that --set takes.
 Result<int> show_one(const MachinesOptions& options) {
-  TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder));
+  TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder, options.again));
   if (options.json) {
     nlohmann::ordered_json report = new_report();
     report["machine"] = json_of(machine);
@@ -84,6 +85,7 @@ void add_machines_command(CLI::App& app, int& status) {
   command->add_option("NAME", options->name,
                       "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder");
   command->add_option("--ssd", options->ssd_folder, "where `this` measures its SSD")->capture_default_str();
+  command->add_flag("--again", options->again, "measure `this` though it has been measured before");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(show_machines(*options)); });
 }

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""What bad input gets on the command line: one error that names the file and what to do, a status that says so, and no file.
+
+Uses `$SPILLWAY`, and the trace beside this file, spoilt in as many ways as there are cases.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SPILLWAY = os.environ["SPILLWAY"]
+TRACE = json.loads((HERE / "six_layers.trace").read_text())
+A100 = ["--machine", "a100", "--set", "device.memory=3GiB"]
+
+
+def spoilt(*path, value):
+    """The trace with one value exchanged."""
+    trace = json.loads(json.dumps(TRACE))
+    place = trace
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(trace)
+
+
+def traces():
+    whole = json.dumps(TRACE)
+    dead = json.loads(whole)
+    carried = {tensor.get("carried_from") for tensor in dead["tensors"]}
+    freed = next(tensor for kernel in dead["kernels"] for tensor in kernel["frees"] if tensor not in carried)
+    dead["kernels"][-1]["reads"].append(freed)
+    return {
+        "empty": "",
+        "truncated": whole[: len(whole) // 2],
+        "no UTF-8": b"\xff\xfe" + whole.encode(),
+        "deep": "[" * 100_000,
+        "not a trace": '{"hello": 1}',
+        "cut zstd": b"\x28\xb5\x2f\xfd\x00",
+        "version 2": spoilt("version", value=2),
+        "unknown key": spoilt("colour", value=1),
+        "duplicate id": spoilt("tensors", 1, "id", value=0),
+        "unknown id": spoilt("kernels", 0, "reads", value=[9999]),
+        "size 0": spoilt("tensors", 0, "bytes", value=0),
+        "size over 2^63": spoilt("tensors", 0, "bytes", value=2**63 + 1),
+        "negative size": spoilt("tensors", 0, "bytes", value=-5),
+        "negative duration": spoilt("kernels", 0, "duration_ns", value=-1),
+        "long duration": spoilt("kernels", 0, "duration_ns", value=2**62),
+        "NaN": whole.replace('"duration_ns": ', '"duration_ns": NaN', 1),
+        "infinite": spoilt("kernels", 0, "duration_ns", value=1e400).replace("Infinity", "1e400"),
+        "dead tensor": json.dumps(dead),
+        "no kernels": spoilt("kernels", value=[]),
+    }
+
+
+def plans(plan):
+    text = json.dumps(plan)
+    return {
+        "not JSON": text[:-5],
+        "unknown policy": json.dumps(plan | {"policy": "magic"}),
+        "policy without plans": json.dumps(plan | {"policy": "uvm"}),
+        "of another trace": text.replace(plan["trace"]["hash"], "0" * len(plan["trace"]["hash"])),
+        "unknown tensor": json.dumps(plan | {"evictions": [{"tensor": 999, "after_kernel": 0, "to": "ssd"}]}),
+        "key twice": text.replace("{", '{"policy": "g10", ', 1),
+    }
+
+
+MACHINES = {
+    "no bandwidth": ("link.to_device = \"0GB/s\"", "link"),
+    "unknown key": ("device.colour = \"blue\"", "colour"),
+    "not TOML": ("[device", "line"),
+    "many dots": ("a" + ".a" * 100_000 + " = 1", "line 1"),
+}
+
+
+def fails(what, file, *arguments, status=(1,)):
+    done = subprocess.run([SPILLWAY, *arguments], capture_output=True, text=True, timeout=60)
+    errors = done.stderr.strip().splitlines()
+    good = done.returncode in status and len(errors) == 1 and errors[0].startswith("spillway: error: ") and str(file) in errors[0]
+    if good and not done.stdout:
+        return True
+    print(f"{what}: status {done.returncode}, stdout {done.stdout[:200]!r}, stderr {done.stderr[:500]!r}")
+    return False
+
+
+def main():
+    good = True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        output = folder / "output.plan"
+
+        def write(file, content):
+            path = folder / file
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+            return str(path)
+
+        for what, content in traces().items():
+            file = write("bad.trace", content)
+            good &= fails(what, file, "show", file)
+            good &= fails(what, file, "plan", file, "--policy", "g10", *A100, "-o", str(output))
+        trace = str(HERE / "six_layers.trace")
+        subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10", *A100, "-o", str(output)], check=True, stdout=subprocess.DEVNULL)
+        for what, content in plans(json.loads(output.read_text())).items():
+            file = write("bad.plan", content)
+            good &= fails(what, file, "simulate", trace, "--plan", file, *A100)
+        output.unlink()
+        for what, (content, named) in MACHINES.items():
+            file = write("bad.toml", content)
+            good &= fails(what, named, "plan", trace, "--policy", "g10", "--machine", file, "-o", str(output))
+        config = (HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config").read_text()
+        for what, content in {"cut": config[: len(config) // 2], "empty": "", "binary": b"\x00\xff" * 50}.items():
+            file = write("bad.config", content)
+            good &= fails(what, file, "import", "g10", file, "-o", str(output))
+        for what, arguments in {
+            "no command": ["frobnicate"], "no policy": ["plan", trace, "--policy", "magic", *A100],
+            "no machine": ["plan", trace, "--policy", "g10", "--machine", "z9"],
+            "no such key": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
+        }.items():
+            good &= fails(what, "", *arguments, status=(2,))
+        good &= fails("no folder", "none", "import", "g10", str(HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config"),
+                      "-o", str(folder / "none/x.trace"))
+        left = sorted(path.name for path in folder.iterdir() if not path.name.startswith("bad."))
+        if left:
+            print("left behind:", left)
+        # And what is good works.
+        imported = folder / "three.trace.zst"
+        source = str(HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config")
+        subprocess.run([SPILLWAY, "import", "g10", source, "-o", str(imported)], check=True, stdout=subprocess.DEVNULL)
+        shown = subprocess.run([SPILLWAY, "show", str(imported), "--json"], check=True, capture_output=True, text=True)
+        good &= json.loads(shown.stdout)["kernels"] == 3
+        infeasible = subprocess.run([SPILLWAY, "compare", trace, "--machine", "a100", "--set", "device.memory=1MiB",
+                                     "--policies", "g10-gds,g10-host"], capture_output=True)
+        good &= infeasible.returncode == 3
+        return 0 if good and not left else 1
+
+
+sys.exit(main())
