@@ -155,7 +155,7 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   EXPECT_LE(stats.peak.device, config.device);
   EXPECT_LE(stats.peak.host, config.host);
   EXPECT_LE(stats.peak.ssd, config.ssd_capacity);
-  EXPECT_GT(stats.peak.ssd, 32_MiB);
+  EXPECT_GT(stats.peak.ssd, Bytes{});
 }
 
 TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {
