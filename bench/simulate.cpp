@@ -129,6 +129,13 @@ int run(const std::vector<std::string>& paths) {
       fmt::print(stderr, "bench/simulate: {}\n", trace.error().message);
       return 1;
     }
+    if (std::ranges::any_of(trace->tensors, [](const Tensor& tensor) { return tensor.carried_from.has_value(); })) {
+      fmt::print(stderr,
+                 "bench/simulate: {} carries tensors from one iteration into the next; such traces cannot be "
+                 "doubled here\n",
+                 path);
+      return 1;
+    }
     const Trace twice = doubled(*trace);
     for (const Policy& policy : kPolicies) {
       const Cost once = measure_apart(*trace, policy, *machine);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -99,5 +100,7 @@ Result<> write_file(const std::string& path, std::string_view content) {
   if (::rename(temporary.c_str(), target.c_str()) != 0) return give_up(errno);
   return {};
 }
+
+void tell(std::string_view text) noexcept { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 }  // namespace spillway

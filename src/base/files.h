@@ -18,4 +18,7 @@ Result<std::string> read_file(const std::string& path, Bytes limit);
 // old file is as it was and nothing half-written is left.
 Result<> write_file(const std::string& path, std::string_view content);
 
+// To stderr, as far as somebody takes it: a full disk or a closed pipe there must change nothing else.
+void tell(std::string_view text) noexcept;
+
 }  // namespace spillway

@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "base/files.h"
 #include "base/version.h"
 #include "cli/command.h"
 
@@ -25,7 +28,7 @@ constexpr const char* kExamples =
 int wrong_usage(const CLI::App& app, const std::string& what) {
   std::string command = "spillway";
   for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
-  fmt::print(stderr, "spillway: error: {}; see {} --help\n", what, command);
+  tell(fmt::format("spillway: error: {}; see {} --help\n", what, command));
   return kWrongUsage;
 }
 
@@ -39,7 +42,17 @@ bool is_command(CLI::App& app, std::string_view name) {
   return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* sub) { return sub->get_name() == name; });
 }
 
+// Whoever closed them: a file that we open must not become what others take for the standard streams.
+void fill_standard_streams() {
+  for (int fd = ::open("/dev/null", O_RDWR); fd >= 0; fd = ::open("/dev/null", O_RDWR))
+    if (fd > STDERR_FILENO) {
+      ::close(fd);
+      return;
+    }
+}
+
 int run(int argc, char** argv) {
+  fill_standard_streams();
   CLI::App app(kAbout, "spillway");
   app.footer(kExamples);
   app.set_version_flag("--version", "spillway " + std::string(kVersion));

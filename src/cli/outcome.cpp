@@ -12,7 +12,7 @@ namespace spillway {
 int report_error(const Error& error) {
   // Messages quote foreign files: what could steer the terminal, or is not UTF-8, must not reach it.
   constexpr std::size_t kMostShown = 2'000;
-  fmt::print(stderr, "spillway: error: {}\n", printable(error.message, kMostShown));
+  tell(fmt::format("spillway: error: {}\n", printable(error.message, kMostShown)));
   return error.code == Errc::usage ? kWrongUsage : kFailure;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/script.h"
@@ -34,8 +35,11 @@ Result<std::uint64_t> size_option(std::string_view option, const std::string& te
 
 Result<std::string> trace_file_in(const std::string& folder) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}", folder, error.message()));
+  if (!fs::is_directory(folder, error)) fs::create_directory(folder, error);
+  if (error)
+    return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
+                                      "first (mkdir -p)",
+                                      folder, error.message()));
   return check_output("--record", (fs::path(folder) / kTraceName).string());
 }
 
@@ -73,8 +77,8 @@ Result<int> run(const RunOptions& options) {
   }
   TRY(const Supervised supervised, launch(session, options.command));
   const RunReport report = read_report(*session, supervised);
-  if (!report.error.empty()) fmt::print(stderr, "spillway: error: {}\n", report.error);
-  if (supervised.started) fmt::print(stderr, "{}", to_table(report));
+  if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
+  if (supervised.started) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (!json.empty())
     if (const auto written = write_file(json, to_json(report)); !written) report_error(written.error());
@@ -92,7 +96,8 @@ void add_run_command(CLI::App& app, int& status) {
       "The script is not changed: tensors that do not fit the device memory are moved out and come back when touched.\n"
       "The first process that loads PyTorch owns the budget; others run unmanaged and are named in the report.\n"
       "When the script has ended, background processes that it left are ended too.\n"
-      "Exit status: the script's own, 128+N on signal N, 127 if there is no such program; before it starts, 1 (error) "
+      "Exit status: the script's own, 128+N on signal N, 127 if there is no such program, 126 if it cannot be started; "
+      "before it starts, 1 (error) "
       "or "
       "2 (wrong usage).");
   auto options = std::make_shared<RunOptions>();

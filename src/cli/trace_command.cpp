@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/script.h"
 #include "hook/session/launch.h"
@@ -36,10 +37,10 @@ Result<int> trace(const TraceOptions& options) {
   TRY(const Supervised supervised, launch(session, options.command));
   if (!supervised.started) return supervised.exit_status;
   const RunReport report = read_report(*session, supervised);
-  for (const std::string& notice : report.notices) fmt::print(stderr, "spillway: note: {}\n", notice);
+  for (const std::string& notice : report.notices) tell(fmt::format("spillway: note: {}\n", notice));
   if (!report.recorded.empty()) {
-    fmt::print(stderr, "spillway: the trace is in {}; look at it with: spillway show {}\n", options.output,
-               options.output);
+    tell(fmt::format("spillway: the trace is in {}; look at it with: spillway show {}\n", options.output,
+                     options.output));
     return supervised.exit_status;
   }
   const int status =
@@ -65,7 +66,7 @@ void add_trace_command(CLI::App& app, int& status) {
   command
       ->add_option("--iteration", options->iteration,
                    "take the one after the N-th optimizer step as it is, though none repeats")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1u, 1'000'000'000u))
       ->type_name("N");
   add_script(*command, options->program);
   command->callback([options, command, &status] {

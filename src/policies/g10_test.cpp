@@ -23,9 +23,6 @@ MachineModel machine(Bytes device) {
   return model;
 }
 
-// Bytes on the device by kernel under the plan, counted one kernel after the other: a tensor is away from the kernel
-// after the one in which its eviction ends to the one before that in which its prefetch starts. Since eviction ends are
-// not part of a plan, those bytes count as there, so the sum is at least what the planner promised.
 TEST(G10Property, PlansPassTheValidatorAndMoveNothingThatFits) {
   EXPECT_TRUE(rc::check([] {
     const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>());

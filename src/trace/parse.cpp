@@ -353,7 +353,7 @@ std::string_view Reader::expected() const {
     case Field::format:
       return "'spillway-trace'";
     case Field::version:
-      return "1";
+      return "the number 1";
     case Field::name:
     case Field::source:
     case Field::tensor_name:

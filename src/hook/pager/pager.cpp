@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -110,7 +111,8 @@ void Pager::run() noexcept {
 
 std::string Pager::explain(const Failure& failure) const {
   const int error = machine_->stats().last_transfer_error();
-  const std::string cause = error == 0 ? "" : fmt::format(" ({})", errno_text(error));
+  const std::string_view remedy = error == EFBIG ? "; the script has lowered its limit on file sizes (ulimit -f)" : "";
+  const std::string cause = error == 0 ? "" : fmt::format(" ({}{})", errno_text(error), remedy);
   switch (failure.kind) {
     case Failure::Kind::no_room:
       return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",

@@ -21,10 +21,12 @@ Result<Trace> Recorder::finish() const {
 
 std::string Recorder::describe() const {
   constexpr std::string_view kRemedy =
-      "let the script run more steps of one shape, or take one as it is with --iteration N";
+      "let the script run more steps of one shape, or take one as it is with spillway trace --iteration N";
   if (builder_.number() == 0)
-    return fmt::format("the script made no optimizer step and no backward pass ({}, {} alive); {}",
-                       plural(builder_.segment().kernels_seen, "operator"), plural(live_.size(), "tensor"), kRemedy);
+    return fmt::format(
+        "the script made no optimizer step and no backward pass ({}, {} alive); only training has "
+        "iterations",
+        plural(builder_.segment().kernels_seen, "operator"), plural(live_.size(), "tensor"));
   if (builder_.number() <= 2)
     return fmt::format("the script made {} and at least 3 are needed for two whole iterations; {}",
                        plural(builder_.number(), "optimizer step"), kRemedy);

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/files.h"
 #include "hook/session/hook_library.h"
 
 namespace spillway {
@@ -15,7 +16,7 @@ Result<Supervised> launch(SharedSession& session, const std::vector<std::string>
   TRY(const std::string preload, preload_name(libraries.preload));
   TRY(Supervised supervised, supervise(session, command, preload));
   ::signal(SIGPIPE, SIG_IGN);
-  if (!supervised.problem.empty()) fmt::print(stderr, "spillway: error: {}\n", supervised.problem);
+  if (!supervised.problem.empty()) tell(fmt::format("spillway: error: {}\n", supervised.problem));
   return supervised;
 }
 

@@ -69,8 +69,9 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_iterations(state, report);
   read_texts(state, report);
   const bool asked_to_record = !text(session.config.record_path).empty();
-  if (asked_to_record && report.loaded_torch && report.recorded.empty() && report.not_recorded.empty())
-    report.not_recorded = "the script was ended before an iteration had repeated itself";
+  if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
+    report.not_recorded = report.loaded_torch ? "the script was ended before an iteration had repeated itself"
+                                              : "the script never loaded PyTorch";
   report.left_behind = supervised.left_behind;
   return report;
 }

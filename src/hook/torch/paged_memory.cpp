@@ -27,25 +27,46 @@ class PagedMemory final : public TensorMemory {
   std::unique_ptr<Pager> pager_;
 };
 
-// The supervisor reports from the session however this process ends, so it is always up to date.
-void publish(const PagerStats& stats, SessionState& state) {
-  state.faults.store(stats.faults, std::memory_order_relaxed);
-  state.first_touches.store(stats.first_touches, std::memory_order_relaxed);
-  state.ssd_written_bytes.store(stats.written.value, std::memory_order_relaxed);
-  state.stall_ns.store(stats.stall.value, std::memory_order_relaxed);
-  for (const Tier from : kTiers)
-    for (const Tier to : kTiers)
-      if (from != to) state.moved(from, to).store(stats.moved(from, to).value, std::memory_order_relaxed);
-  raise_peak(state.peak_device_bytes, stats.peak.device.value);
-  raise_peak(state.peak_host_bytes, stats.peak.host.value);
-  raise_peak(state.peak_ssd_bytes, stats.peak.ssd.value);
-}
+// The supervisor reports from the session however this process ends, so it is always up to date. What an image of this
+// process that has replaced itself (exec) left there counts as well.
+class Counters {
+ public:
+  explicit Counters(SessionState& state) : state_(state) {
+    before_.faults = state.faults;
+    before_.first_touches = state.first_touches;
+    before_.stall.value = state.stall_ns;
+    before_.written.value = state.ssd_written_bytes;
+    for (const Tier from : kTiers)
+      for (const Tier to : kTiers)
+        if (from != to) before_.moved(from, to).value = state.moved(from, to);
+  }
+  void publish(const PagerStats& stats) {
+    state_.faults.store(before_.faults + stats.faults, std::memory_order_relaxed);
+    state_.first_touches.store(before_.first_touches + stats.first_touches, std::memory_order_relaxed);
+    state_.stall_ns.store((before_.stall + stats.stall).value, std::memory_order_relaxed);
+    state_.ssd_written_bytes.store((before_.written + stats.written).value, std::memory_order_relaxed);
+    for (const Tier from : kTiers)
+      for (const Tier to : kTiers)
+        if (from != to)
+          state_.moved(from, to).store((before_.moved(from, to) + stats.moved(from, to)).value,
+                                       std::memory_order_relaxed);
+    raise_peak(state_.peak_device_bytes, stats.peak.device.value);
+    raise_peak(state_.peak_host_bytes, stats.peak.host.value);
+    raise_peak(state_.peak_ssd_bytes, stats.peak.ssd.value);
+  }
+
+ private:
+  SessionState& state_;
+  PagerStats before_{};
+};
 
 }  // namespace
 
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   PagerConfig config = pager_config(session.config);
-  config.on_progress = [&session](const PagerStats& stats) { publish(stats, session.state); };
+  config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
+    counters.publish(stats);
+  };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](const std::string& message) {
     session.state.error.set(message);

@@ -221,7 +221,7 @@ void CpuMachine::limit_waiting() {
   else if (now() - *waiting_since_ >= options_.patience)
     give_up(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
-        "tensors (direct I/O, mlock)",
+        "tensors (direct I/O, mlock, mlockall); --eviction-path copy copes with mlock. The last refusal",
         last_refusal_);
 }
 

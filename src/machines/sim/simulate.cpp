@@ -180,6 +180,17 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                             "smaller program",
                             trace.name, kMostBlocks, to_text(kBlockBytes)));
   Layout layout = plain_layout(trace);
+  if (traits.kernels_fault && !traits.unlimited_device) {
+    // A block can come only if another one, which the instruction may need, too, can stay.
+    Bytes largest, all;
+    for (const Bytes bytes : layout.block_bytes) {
+      largest = std::max(largest, bytes);
+      all += bytes;
+    }
+    result.shortfall.device = excess(std::min(largest * 2, all), limits.device);
+    result.feasible = result.shortfall.device == Bytes{};
+    if (!result.feasible) return result;
+  }
   if (!traits.kernels_fault) {
     // Small tensors share blocks, which are larger than what the kernel uses of them.
     result.shortfall.device = excess(largest_working_set(trace, layout), limits.device);

@@ -106,7 +106,8 @@ TEST(Simulate, ATensorThatNoTierHoldsWholeIsSpreadOverThem) {
 TEST(Simulate, ADeviceTooSmallForFaultsLacksDeviceMemory) {
   const auto result = run(round_robin(3), machine(1_MiB, 1_GiB), {});
   EXPECT_FALSE(result.feasible);
-  EXPECT_EQ(result.shortfall.device, 1_MiB);
+  EXPECT_EQ(result.shortfall.device, 3_MiB);
+  EXPECT_TRUE(run(round_robin(3), machine(4_MiB, 1_GiB), {}).feasible);
   EXPECT_EQ(result.shortfall.ssd, Bytes{});
 }
 
