@@ -57,9 +57,16 @@ TEST_F(RunReported, WhatTheHookCouldNotDoIsAnError) {
 }
 
 TEST_F(RunReported, ARecordedTraceIsWhereItWasAskedFor) {
-  const Ended ended = run({"--record", "new/folder"}, {"sh", "-c", "cd /; exec \"$0\" claim record", FAKE_HOOK});
-  EXPECT_EQ(text_of(folder / "new/folder/model.trace"), "{}\n");
-  EXPECT_NE(ended.err.find("new/folder/model.trace"), std::string::npos) << ended.err;
+  const Ended ended = run({"--record", "new"}, {"sh", "-c", "cd /; exec \"$0\" claim record", FAKE_HOOK});
+  EXPECT_EQ(text_of(folder / "new/model.trace"), "{}\n");
+  EXPECT_NE(ended.err.find("new/model.trace"), std::string::npos) << ended.err;
+}
+
+TEST_F(RunReported, AMissingFolderAboveTheTracesIsAnErrorAndNotMade) {
+  const Ended ended = run({"--record", "other/folder"}, {FAKE_HOOK, "claim"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("mkdir -p"), std::string::npos) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 
 }  // namespace
