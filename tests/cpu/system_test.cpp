@@ -196,14 +196,14 @@ TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
 }
 
 TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) {
-  constexpr std::size_t kPage = 4096, kBlock = 2 << 20;
+  constexpr std::size_t kPage = 4096, kStep = kBlockBytes.value;
   auto pager = started(config());
   const auto tensors = more_than_fits(*pager);
   std::byte* tensor = tensors[3];
-  auto* block = tensor + (kBlock - reinterpret_cast<std::uintptr_t>(tensor) % kBlock);
+  auto* block = tensor + (kStep - reinterpret_cast<std::uintptr_t>(tensor) % kStep);
   EXPECT_TRUE(holds(tensor, kLarge, 3));  // Now it is there.
   ASSERT_EQ(::madvise(block, 2 * kPage, MADV_DONTNEED), 0);
-  ASSERT_EQ(::madvise(block + kBlock, kBlock, MADV_DONTNEED), 0);
+  ASSERT_EQ(::madvise(block + kStep, kStep, MADV_DONTNEED), 0);
   EXPECT_EQ(block[5], std::byte{});
   block[kPage + 1] = std::byte{7};
   for (int round = 0; round < 2; ++round) {
@@ -211,9 +211,9 @@ TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) 
     EXPECT_EQ(block[5], std::byte{});
     EXPECT_EQ(block[kPage + 1], std::byte{7});
     EXPECT_EQ(block[kPage + 2], std::byte{});
-    for (std::size_t at = 0; at < kBlock; at += kPage) EXPECT_EQ(block[kBlock + at + 3], std::byte{});
+    for (std::size_t at = 0; at < kStep; at += kPage) EXPECT_EQ(block[kStep + at + 3], std::byte{});
   }
-  std::byte* end = block + 2 * kBlock;  // What follows is untouched.
+  std::byte* end = block + 2 * kStep;  // What follows is untouched.
   std::vector<std::byte> expected(kLarge);
   fill(expected.data(), kLarge, 3);
   EXPECT_EQ(std::memcmp(end, expected.data() + (end - tensor), static_cast<std::size_t>(tensor + kLarge - end)), 0);
