@@ -1,8 +1,8 @@
 // What planning and simulating cost: bench/simulate TRACE...
 //
 // For each trace and policy, and again for the trace twice over as one iteration: kernels, moves, wall time of the plan
-// and of the simulation (the best of three), peak memory of a process that does nothing else, and the ratio of the
-// doubled trace's times to the plain one's.
+// (the best of nine) and of the simulation (the best of three), peak memory of a process that does nothing else, and
+// the ratio of the doubled trace's times to the plain one's.
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -97,9 +97,7 @@ void add_run_command(CLI::App& app, int& status) {
       "The first process that loads PyTorch owns the budget; others run unmanaged and are named in the report.\n"
       "When the script has ended, background processes that it left are ended too.\n"
       "Exit status: the script's own, 128+N on signal N, 127 if there is no such program, 126 if it cannot be started; "
-      "before it starts, 1 (error) "
-      "or "
-      "2 (wrong usage).");
+      "before it starts, 1 (error) or 2 (wrong usage).");
   auto options = std::make_shared<RunOptions>();
   command->add_option("--device-memory", options->device_memory, "what tensors may occupy, such as 8GiB")
       ->required()

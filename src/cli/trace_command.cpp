@@ -20,14 +20,6 @@ struct TraceOptions {
   std::vector<std::string> command;
 };
 
-std::string why_no_trace(const RunReport& report) {
-  if (!report.not_recorded.empty()) return report.not_recorded;
-  if (!report.error.empty()) return report.error;
-  if (!report.loaded_torch) return "the script never loaded PyTorch";
-  return fmt::format("the script ended with status {} before one was complete, after {} iterations", report.exit_status,
-                     report.iteration_count);
-}
-
 Result<int> trace(const TraceOptions& options) {
   TRY(const std::string file, check_output("-o", options.output));
   TRY(SharedSession session, SharedSession::create());
@@ -43,9 +35,9 @@ Result<int> trace(const TraceOptions& options) {
                      options.output));
     return supervised.exit_status;
   }
-  const int status =
-      report_error({.code = Errc::io,
-                    .message = fmt::format("no trace was written to {}: {}", options.output, why_no_trace(report))});
+  const int status = report_error({.code = Errc::io,
+                                   .message = fmt::format("no trace was written to {}: {}", options.output,
+                                                          report.error.empty() ? report.not_recorded : report.error)});
   return supervised.exit_status != 0 ? supervised.exit_status : status;
 }
 

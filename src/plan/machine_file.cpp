@@ -82,14 +82,15 @@ std::size_t line_of_bad_header(std::string_view toml) {
   return 0;
 }
 
-// The first line with more dots before its value than any key has, or 0.
+// The first line with more dots than any key, value or comment needs, or 0. Inline tables hold keys behind the first
+// '='.
 std::size_t line_of_deep_key(std::string_view toml) {
   std::size_t number = 0;
   while (!toml.empty()) {
     ++number;
     const std::size_t end = std::min(toml.find('\n'), toml.size());
     const std::string_view line = toml.substr(0, end);
-    if (std::ranges::count(line.substr(0, line.find('=')), '.') > 64) return number;
+    if (std::ranges::count(line, '.') > 64) return number;
     toml.remove_prefix(std::min(end + 1, toml.size()));
   }
   return 0;
@@ -125,7 +126,7 @@ Result<MachineModel> from_table(const toml::table& root, const std::string& wher
 Result<MachineModel> parse_machine(std::string_view toml, const std::string& where) {
   // A key is nested as deep as it has dots, and the parser recurses; nothing here is deeper than two.
   if (const std::size_t line = line_of_deep_key(toml))
-    return wrong(where, fmt::format("line {}: its key has too many dots; write it like device.memory", line));
+    return wrong(where, fmt::format("line {}: it has too many dots; write keys like device.memory", line));
   if (std::ranges::count(toml, '[') + std::ranges::count(toml, '{') > 64)
     return wrong(where, "it has too many tables or arrays; a machine has five tables and no arrays");
   // Outside ASCII, toml++ 3.3 runs into undefined behaviour on some keys; a machine needs no such letters.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/files.h"
 
 namespace spillway {
 namespace {
@@ -71,9 +72,8 @@ struct ForkGuards {
       constexpr std::string_view kText =
           "spillway: a forked process has touched a tensor of its parent, whose memory is limited and not shared with "
           "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or put the tensor "
-          "into "
-          "shared memory first (tensor.share_memory_())\n";
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+          "into shared memory first (tensor.share_memory_())\n";
+      tell(kText);
       ::signal(SIGSEGV, SIG_DFL);
       return;  // The instruction runs again and ends the process.
     }

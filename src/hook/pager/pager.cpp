@@ -135,8 +135,7 @@ std::string Pager::explain(const Failure& failure) const {
 void Pager::fail_for_good(const std::string& message) noexcept {
   if (config_.on_progress) config_.on_progress(stats());
   if (config_.on_failure) return config_.on_failure(message);
-  const std::string text = "spillway: " + message + "\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  tell("spillway: " + message + "\n");
   std::_Exit(1);
 }
 

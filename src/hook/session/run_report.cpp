@@ -1,5 +1,7 @@
 #include "hook/session/run_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 #include <string>
@@ -70,8 +72,12 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_texts(state, report);
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
-    report.not_recorded = report.loaded_torch ? "the script was ended before an iteration had repeated itself"
-                                              : "the script never loaded PyTorch";
+    report.not_recorded =
+        report.loaded_torch
+            ? fmt::format(
+                  "the script ended with status {} before an iteration had repeated itself, after {} iterations",
+                  report.exit_status, report.iteration_count)
+            : "the script never loaded PyTorch";
   report.left_behind = supervised.left_behind;
   return report;
 }

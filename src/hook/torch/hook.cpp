@@ -123,7 +123,8 @@ void Hook::backward_may_have_ended(Phase next) {
 void Hook::iteration_may_have_ended() {
   if (!recorder_) return;
   recorder_->anchor();
-  if (!recorder_->take_news()) return;
+  // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
+  if (!recorder_->take_news() || !has_optimizer_) return;
   static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   const Nanos at = now();
   recorder_->resumes(at, memory_->stalled(at));

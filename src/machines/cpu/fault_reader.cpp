@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/files.h"
 #include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
-
 namespace {
 
 // Threads that wait for blocks would wait for ever, or read zeroes once the kernel has given the range up.
@@ -19,7 +19,7 @@ namespace {
   constexpr std::string_view kText =
       "spillway: page faults can be served no longer, since the script has closed descriptors that are not its own "
       "(os.closerange, a daemon's start); let it close only what it has opened\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  tell(kText);
   ::_exit(1);
 }
 

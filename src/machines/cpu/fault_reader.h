@@ -21,10 +21,10 @@ class FaultReader {
   ~FaultReader();
   FaultReader(const FaultReader&) = delete;
 
-  // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a
-  // tensor by madvise while the loop copies it; those are zeroes, and the reader says so at once.
   // Of its own; a forked child should close it.
   int descriptor() const { return stop_.fd(); }
+  // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a
+  // tensor by madvise while the loop copies it; those are zeroes, and the reader says so at once.
   void run_loop_is(pid_t thread) { run_loop_.store(thread, std::memory_order_relaxed); }
 
  private:
