@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "plan/machine_file.h"
 #include "plan/validate.h"
 #include "policies/policies.h"
 #include "trace/random_trace.h"
@@ -11,15 +12,10 @@ namespace spillway {
 namespace {
 
 MachineModel machine(Bytes device) {
-  MachineModel model;
-  model.name = "test";
+  MachineModel model = *load_machine("a100");
   model.device.memory = device;
   model.host.memory = 64_MiB;
-  model.link.to_device = model.link.from_device = {10'000'000'000};
-  model.ssd.read = {3'000'000'000};
-  model.ssd.write = {2'000'000'000};
   model.ssd.capacity = 1_GiB;
-  model.fault = {Nanos{20'000}, 64_KiB};
   return model;
 }
 

@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/files.h"
+
 namespace spillway {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenDraws{100};
-
-// Progress is a courtesy: when stderr does not take it, nothing is lost.
-void write_to_stderr(const std::string& text) {
-  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
-}
 
 }  // namespace
 
@@ -28,7 +25,7 @@ Progress::Progress(std::string what, std::uint64_t total)
       next_(Clock::now() + 2 * kBetweenDraws) {}
 
 Progress::~Progress() {
-  if (drawn_) write_to_stderr("\r\x1b[K");
+  if (drawn_) tell("\r\x1b[K");
 }
 
 void Progress::at(std::uint64_t done) {
@@ -36,7 +33,7 @@ void Progress::at(std::uint64_t done) {
 }
 
 void Progress::draw(std::uint64_t done) {
-  write_to_stderr("\r" + progress_text(what_, done, total_) + "\x1b[K");
+  tell("\r" + progress_text(what_, done, total_) + "\x1b[K");
   drawn_ = true;
   next_ = Clock::now() + kBetweenDraws;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "machines/sim/simulate.h"
+#include "plan/machine_file.h"
 #include "plan/validate.h"
 #include "policies/policies.h"
 #include "trace/random_trace.h"
@@ -15,15 +16,10 @@ namespace spillway {
 namespace {
 
 MachineModel machine(Bytes device, Bytes host) {
-  MachineModel model;
-  model.name = "test";
+  MachineModel model = *load_machine("a100");
   model.device.memory = device;
   model.host.memory = host;
-  model.link.to_device = model.link.from_device = {10'000'000'000};
-  model.ssd.read = {3'000'000'000};
-  model.ssd.write = {2'000'000'000};
   model.ssd.capacity = 4_GiB;
-  model.fault = {Nanos{20'000}, 64_KiB};
   return model;
 }
 
