@@ -43,11 +43,13 @@ constexpr Quantity<Tag> excess(Quantity<Tag> a, Quantity<Tag> b) {
   return a > b ? a - b : Quantity<Tag>{};
 }
 
-// Rounds up: a transfer is not over before its last byte has moved. The rate must not be zero.
+// Rounds up: a transfer is not over before its last byte has moved; 146 years and more are 146 years. The rate must not
+// be zero.
 constexpr Nanos transfer_time(Bytes size, BytesPerSecond rate) {
   CHECK(rate.value > 0);
-  const auto scaled = static_cast<unsigned __int128>(size.value) * 1'000'000'000u;
-  return {static_cast<std::uint64_t>((scaled + rate.value - 1) / rate.value)};
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
+  const auto exact = (static_cast<unsigned __int128>(size.value) * 1'000'000'000u + rate.value - 1) / rate.value;
+  return {exact < kMost ? static_cast<std::uint64_t>(exact) : kMost};
 }
 static_assert(transfer_time(Bytes{1}, BytesPerSecond{3'000'000'000}) == Nanos{1});
 

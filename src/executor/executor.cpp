@@ -99,19 +99,21 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Com
     return std::ranges::any_of(issued, [&](const BlockRange& range) { return range.contains(block); });
   };
   BlockRange wanted{blocks.first, 0};
+  bool wanted_on_their_way = false;  // Apart from the others, which need not wait for them.
   const auto ask = [&] {
     if (wanted.count > 0) migration_.want(wanted, Urgency::need, id, out);
     wanted.count = 0;
   };
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
     const BlockState state = table().state(block);
-    const bool needed =
-        !options_.kernels_fault || state == BlockState::leaving || (state == BlockState::stored && is_issued(block));
-    missing += state == BlockState::arriving;
-    if (state == BlockState::resident || state == BlockState::arriving || !needed) {
+    const bool on_its_way = state == BlockState::leaving || state == BlockState::arriving;
+    const bool needed = !options_.kernels_fault || on_its_way || (state == BlockState::stored && is_issued(block));
+    if (state == BlockState::resident || !needed) {
       ask();
       continue;
     }
+    if (on_its_way != wanted_on_their_way) ask();
+    wanted_on_their_way = on_its_way;
     if (wanted.count == 0) wanted.first = block;
     ++wanted.count;
     ++missing;
@@ -154,7 +156,9 @@ void Executor::settle(std::vector<Command>& out) {
         Stream& waiting = streams_[index];
         if (waiting.state != StreamState::waiting) continue;
         std::uint64_t here = 0;
-        for (const BlockRange& range : waiting.working_set) here += common_blocks(range, blocks);
+        auto range = std::ranges::lower_bound(waiting.working_set, blocks.first, std::less_equal{}, &BlockRange::end);
+        for (; range != waiting.working_set.end() && range->first < blocks.end(); ++range)
+          here += common_blocks(*range, blocks);
         waiting.missing -= std::min(waiting.missing, here);
         if (here > 0 && waiting.missing == 0) launch({index}, out);
       }

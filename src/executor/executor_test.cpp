@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "plan/plan.h"
 
 namespace spillway {
 namespace {
@@ -118,14 +119,27 @@ class HostileMachine {
   std::map<std::uint32_t, std::uint32_t> failed_reads_;
 };
 
-constexpr std::uint32_t kPiece = 3;  // the most blocks in a move
+constexpr std::uint32_t kPiece = 3;    // the most blocks in a move
+constexpr std::uint32_t kKernels = 8;  // in a plan's iteration
+
+// Moves of any tensor at any time, whether it is alive then or not.
+Plan random_plan(Choices& choices) {
+  Plan plan;
+  for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
+    for (std::uint32_t tensor = 0; tensor < 60; ++tensor) {
+      if (choices.below(6) == 0)
+        plan.evictions.push_back({{tensor}, {kernel}, choices.below(2) == 0 ? Tier::host : Tier::ssd});
+      if (choices.below(6) == 0) plan.prefetches.push_back({{tensor}, {kernel}});
+    }
+  return plan;
+}
 
 // A program of several streams that allocate, run kernels and free, with the contents that every block must have.
 class RandomProgram {
  public:
   struct Shape {
     std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
-    bool faults, keep_dead, failing;
+    bool faults, keep_dead, failing, planned;
   };
 
   RandomProgram(const Shape& shape, Choices& choices)
@@ -135,7 +149,8 @@ class RandomProgram {
         expected_(shape.blocks),
         streams_(shape.streams),
         launched_(shape.streams),
-        executor_(table(shape), options(shape)) {}
+        plan_(shape.planned ? random_plan(choices) : Plan{}),
+        executor_(table(shape), options(shape), &plan_, kKernels) {}
 
   // Runs until the choices are used up, then lets everything come to its end.
   void run() {
@@ -237,7 +252,7 @@ class RandomProgram {
     stream.running = true;
     stream.faulted = false;
     launched_[index] = false;
-    tell(KernelReady{{index}, {0}, stream.accesses});
+    tell(KernelReady{{index}, {choices_.below(kKernels)}, stream.accesses});
   }
 
   void touch(std::uint32_t index) {
@@ -267,6 +282,7 @@ class RandomProgram {
   std::vector<Stream> streams_;
   std::vector<bool> launched_;
   std::map<TensorId, BlockRange> tensors_;
+  Plan plan_;
   Executor executor_;
   std::uint32_t next_tensor_ = 0;
   std::uint64_t stamp_ = 0;
@@ -283,7 +299,8 @@ void check_random_programs(bool faults) {
                    .ssd_blocks = *rc::gen::element(4u, 8u, 1000u),
                    .faults = faults,
                    .keep_dead = *rc::gen::arbitrary<bool>(),
-                   .failing = *rc::gen::arbitrary<bool>()},
+                   .failing = *rc::gen::arbitrary<bool>(),
+                   .planned = *rc::gen::arbitrary<bool>()},
                   choices)
         .run();
   }));
@@ -308,6 +325,68 @@ TEST(Executor, ABlockThatCannotBeReadEndsTheRunThoughOthersCan) {
   }
   EXPECT_EQ(executor.failure()->kind, Failure::Kind::unreadable);
   EXPECT_EQ(executor.failure()->bytes, kBlockBytes);
+}
+
+// Two tensors of one block that a plan brings back when kernel 0 starts, the second one once the first has come.
+struct TwoPrefetches {
+  TwoPrefetches() {
+    plan.prefetches = {{{0}, {0}}, {{1}, {0}}};
+    plan.evictions = {{{1}, {1}, Tier::ssd}};
+    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+    table.add_blocks(2, kBlockBytes);
+    for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::ssd);
+    executor.emplace(std::move(table), ExecutorOptions{}, &plan, 2);
+    for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
+    tell(KernelReady{{0}, {0}, {}});
+    first = last_move();
+  }
+  void tell(const Event& event) { executor->on(event, commands); }
+  void start_kernel_1_with(std::uint32_t tensor) {
+    const BlockAccess access[] = {{.blocks = {{tensor}, 1}}};
+    tell(KernelDone{{0}});
+    tell(KernelReady{{0}, {1}, access});
+  }
+  const Move& last_move() const { return std::get<Move>(commands.back()); }
+
+  Plan plan;
+  std::optional<Executor> executor;
+  std::vector<Command> commands;
+  Move first;
+};
+
+TEST(Executor, AFaultOnABlockWhosePlannedReadFailsIsServed) {
+  TwoPrefetches run;
+  EXPECT_EQ(run.first.urgency, Urgency::plan);
+  run.tell(Faulted{{0}, {{0}, 1}});
+  run.tell(MoveFailed{run.first.id});
+  const auto* again = std::get_if<Move>(&run.commands[run.commands.size() - 2]);
+  ASSERT_TRUE(again != nullptr);
+  EXPECT_EQ(again->urgency, Urgency::fault);
+  EXPECT_EQ(again->blocks, run.first.blocks);
+}
+
+TEST(Executor, AKernelWaitsForAPlannedReadAndForTheOneAfterItsFailure) {
+  TwoPrefetches run;
+  run.start_kernel_1_with(0);
+  run.tell(MoveFailed{run.first.id});
+  const auto* again = std::get_if<Move>(&run.commands[run.commands.size() - 2]);
+  ASSERT_TRUE(again != nullptr);
+  EXPECT_EQ(again->urgency, Urgency::need);
+  run.tell(MoveDone{again->id});
+  EXPECT_TRUE(std::holds_alternative<Launch>(run.commands.back()));
+}
+
+TEST(Executor, APrefetchThatComesTooLateDoesNotUndoTheNextEviction) {
+  TwoPrefetches run;
+  run.start_kernel_1_with(1);  // Its prefetch waits behind the first one.
+  run.tell(MoveDone{run.last_move().id});
+  run.tell(KernelDone{{0}});
+  const Move eviction = run.last_move();
+  EXPECT_EQ(eviction.to, Tier::ssd);
+  run.tell(MoveDone{eviction.id});
+  const std::size_t before = run.commands.size();
+  run.tell(MoveDone{run.first.id});
+  EXPECT_EQ(run.commands.size(), before);
 }
 
 TEST(ExecutorProperty, NoOrderOfEventsLosesBytesOrExceedsTheBudgetWhenKernelsFault) { check_random_programs(true); }

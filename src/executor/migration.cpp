@@ -102,6 +102,7 @@ bool Migration::eviction_possible(BlockId block) const {
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   bool any = false;
   for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
+  drop_overlapping(prefetches_, blocks);  // They were meant for the use that is now over.
   if (any) evictions_[to].push_back(Wish{.rest = blocks, .urgency = Urgency::plan, .stream = {}});
   return any;
 }
@@ -127,9 +128,11 @@ bool Migration::plan_prefetch(BlockRange blocks) {
   return any;
 }
 
-void Migration::drop_planned_evictions(BlockRange blocks) {
+void Migration::drop_planned_evictions(BlockRange blocks) { drop_overlapping(evictions_, blocks); }
+
+void Migration::drop_overlapping(PerTier<std::deque<Wish>>& queues, BlockRange blocks) {
   for (const Tier tier : {Tier::host, Tier::ssd})
-    std::erase_if(evictions_[tier], [&](const Wish& wish) { return overlap(wish.rest, blocks); });
+    std::erase_if(queues[tier], [&](const Wish& wish) { return overlap(wish.rest, blocks); });
 }
 
 std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
@@ -141,18 +144,19 @@ std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
 }
 
 void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
-  do {
-    serve_urgent(arrived, out);
+  bool all_have_room = serve_urgent(arrived, out);
+  while (!all_have_room) {
     const std::size_t before = out.size();
-    if (!urgent_.empty()) make_room(out);
-    if (out.size() == before) break;  // Dropping dead blocks may have made room at once.
-  } while (!urgent_.empty());
+    make_room(out);
+    if (out.size() == before) break;
+    all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
+  }
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
-  if (urgent_.empty())
+  if (all_have_room)
     for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
 }
 
-void Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
+bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   std::size_t kept = 0;
   bool room_left = true;  // Whoever came first gets the room first: a small wish must not starve a large one.
   for (std::size_t at = 0; at < urgent_.size(); ++at) {
@@ -161,18 +165,20 @@ void Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Comma
     if (served != Served::wholly) urgent_[kept++] = urgent_[at];
   }
   urgent_.resize(kept);
+  return room_left;
 }
 
 Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   while (wish.rest.count > 0) {
     const BlockState state = table_.state(wish.rest.first);
-    if (state == BlockState::resident || state == BlockState::arriving) {
-      // It may have been called back, and must stay until the instruction that touches it is done.
-      if (state == BlockState::resident) protect({wish.rest.first, 1}, wish.urgency, wish.stream);
+    if (state == BlockState::resident) {
+      // Called back, or brought for somebody else; it must stay until the instruction that touches it is done.
+      protect({wish.rest.first, 1}, wish.urgency, wish.stream);
       drop_front(wish.rest, 1);
       continue;
     }
-    if (state == BlockState::leaving) return Served::waits_for_move;  // Called back; its end brings us here again.
+    // Called back, or on its way for somebody else: the end of that move brings us here again.
+    if (state == BlockState::leaving || state == BlockState::arriving) return Served::waits_for_move;
     const BlockRange piece = first_piece(wish.rest);
     if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
     if (state == BlockState::empty) {

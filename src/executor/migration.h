@@ -53,7 +53,8 @@ class Migration {
   // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
 
-  // Planned moves of a tensor; false if there is nothing to move (the command is skipped).
+  // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
+  // of the one before.
   bool plan_eviction(BlockRange blocks, Tier to);
   bool plan_prefetch(BlockRange blocks);
   // A kernel starts to use these blocks: evictions of them that still wait are pointless.
@@ -91,9 +92,10 @@ class Migration {
   Bytes bytes_of(BlockRange blocks) const;
   bool eviction_possible(BlockId block) const;
   void ask(const Wish& wish);
+  static void drop_overlapping(PerTier<std::deque<Wish>>& queues, BlockRange blocks);
   void recall(BlockId block, std::vector<Command>& out);
   void bury(BlockId block, std::vector<Command>& out);
-  void serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
+  bool serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void protect(BlockRange blocks, Urgency urgency, StreamId stream);

@@ -12,7 +12,7 @@ namespace {
 
 using M = MachineModel;
 
-// The upper limits are far beyond any hardware; they keep sums and products of sizes and times within 64 bits.
+// The limits are far beyond any hardware; within them no single move or fault overflows a clock of 64 bits.
 constexpr std::uint64_t kMemory = std::uint64_t{1} << 50;
 constexpr std::uint64_t kRate = 100'000'000'000'000;
 constexpr std::uint64_t kLatency = 10'000'000'000;

@@ -144,12 +144,15 @@ class Planner {
       return std::max<std::int64_t>(0, excess_.max(kernel, kernel + 1));
     };
     std::vector<std::uint64_t> result = slots_;
+    std::uint64_t most = std::uint64_t{1} << 58;  // of all waits, so that their sums fit
     std::int64_t before = excess(kernels_ - 1);
     for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
       const std::int64_t now = excess(kernel);
-      if (now > before)
-        result[(kernel + kernels_ - 1) % kernels_] +=
-            transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate(kernel)).value;
+      if (now > before) {
+        const Nanos wait = transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate(kernel));
+        result[(kernel + kernels_ - 1) % kernels_] += std::min(wait.value, most);
+        most -= std::min(wait.value, most);
+      }
       before = now;
     }
     return result;

@@ -26,6 +26,7 @@ class Walk {
         states_(trace.tensors.size(), State::unborn),
         source_(trace.tensors.size(), false),
         used_(trace.tensors.size(), false),
+        written_by_(trace.tensors.size(), 0),
         freed_(trace.tensors.size(), false) {}
 
   Result<> run() {
@@ -116,7 +117,10 @@ class Walk {
   Result<> check_kernel(KernelId id) {
     const Kernel& kernel = trace_[id];
     for (const Access& access : kernel.reads) TRY_VOID(check_range(id, "reads", access));
-    for (const Access& access : kernel.writes) TRY_VOID(check_range(id, "writes", access));
+    for (const Access& access : kernel.writes) {
+      TRY_VOID(check_range(id, "writes", access));
+      written_by_[access.tensor.value] = id.value + 1;
+    }
     for (const Access& access : kernel.reads) TRY_VOID(check_read(id, access.tensor));
     for (const Access& access : kernel.writes) {
       TRY_VOID(check_alive_or_unborn(id, "writes", access.tensor));
@@ -163,10 +167,7 @@ class Walk {
   // An input's bytes come from outside; a workspace may be written and read by the same kernel.
   bool may_be_read_first(KernelId id, TensorId tensor) const {
     if (trace_[tensor].kind == TensorKind::input) return true;
-    if (trace_[tensor].kind != TensorKind::workspace) return false;
-    for (const Access& write : trace_[id].writes)
-      if (write.tensor == tensor) return true;
-    return false;
+    return trace_[tensor].kind == TensorKind::workspace && written_by_[tensor.value] == id.value + 1;
   }
 
   void begin_life(TensorId tensor) {
@@ -212,6 +213,7 @@ class Walk {
   std::vector<State> states_;
   std::vector<bool> source_;  // carried into the next iteration
   std::vector<bool> used_;
+  std::vector<std::uint32_t> written_by_;  // one more than the last kernel, so far, that writes it
   std::vector<bool> freed_;
 };
 

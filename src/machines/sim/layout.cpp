@@ -4,11 +4,11 @@
 #include <optional>
 
 #include "base/check.h"
+#include "plan/validate.h"
 
 namespace spillway {
 namespace {
 
-constexpr Bytes kSmallest = 4_KiB;  // of the tensors with blocks of their own
 constexpr std::uint64_t kAlignment = 64;
 
 // Puts small tensors into one block until it is full.
@@ -35,7 +35,7 @@ Layout plain_layout(const Trace& trace) {
   layout.tensors.reserve(trace.tensors.size());
   Packer persistent, passing;
   for (const Tensor& tensor : trace.tensors) {
-    if (tensor.bytes < kSmallest) {
+    if (tensor.bytes < kLeastMovedBytes) {
       layout.tensors.push_back((tensor.persistent ? persistent : passing).pack(tensor.bytes, layout.block_bytes));
       continue;
     }
@@ -49,17 +49,17 @@ Layout plain_layout(const Trace& trace) {
   return layout;
 }
 
-std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kernel) const {
+std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kernel, bool whole_tensors) const {
   std::vector<BlockAccess> result;
   result.reserve(kernel.reads.size() + kernel.writes.size());
   const auto add = [&](const Access& access, bool writes) {
     BlockRange blocks = tensors[access.tensor.value];
-    if (trace[access.tensor].bytes >= kSmallest && access.end > access.begin) {
+    if (!whole_tensors && trace[access.tensor].bytes >= kLeastMovedBytes) {
       const std::uint64_t first = access.begin.value / kBlockBytes.value;
       const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
       blocks = {{static_cast<std::uint32_t>(blocks.first.value + first)}, static_cast<std::uint32_t>(last - first + 1)};
     }
-    result.push_back({blocks, writes, access.sparse});
+    result.push_back({.blocks = blocks, .writes = writes});
   };
   for (const Access& access : kernel.reads) add(access, false);
   for (const Access& access : kernel.writes) add(access, true);

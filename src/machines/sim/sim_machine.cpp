@@ -9,12 +9,13 @@ namespace spillway {
 namespace {
 
 constexpr StreamId kStream{0};
+constexpr Nanos kEnd{std::uint64_t{1} << 62};  // no single step of the clock is nearly as long
 
 }  // namespace
 
 SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
-                       const std::vector<std::optional<Tier>>& placed)
-    : trace_(trace), lifetimes_(lifetimes), layout_(std::move(layout)), links_(rates) {
+                       const std::vector<std::optional<Tier>>& placed, bool whole_tensors)
+    : trace_(trace), lifetimes_(lifetimes), layout_(std::move(layout)), whole_tensors_(whole_tensors), links_(rates) {
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
   where_.reserve(placed.size());
@@ -73,6 +74,11 @@ Result<Stamped> SimMachine::wait() {
       return fail(Errc::bad_input, "the simulation is stuck: kernel '" + trace_.kernels[kernel_].name +
                                        "' waits and nothing moves; this is a bug of Spillway");
     now_ = *next;
+    if (now_ > kEnd)
+      return fail(
+          Errc::bad_input,
+          "the iterations last more than 146 years on this machine, which is as far as the simulated clock goes; "
+          "give it faster links or faults");
     ended_.clear();
     links_.advance(now_, ended_);
     for (const Move& move : ended_) {
@@ -142,7 +148,7 @@ void SimMachine::free(TensorId tensor) { push(Freed{tensor, layout_.tensors[tens
 
 void SimMachine::announce_kernel() {
   for (const TensorId tensor : lifetimes_.births[kernel_]) allocate(tensor);
-  accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_]);
+  accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_], whole_tensors_);
   step_ = Step::ready;
   ready_at_ = now_;
   push(KernelReady{kStream, {kernel_}, accesses_});

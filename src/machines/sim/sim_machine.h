@@ -25,9 +25,10 @@ struct IterationRecord {
 // knows which blocks are mapped only because the executor's commands said so.
 class SimMachine : public Machine {
  public:
-  // `placed` says where each block's bytes are at the start; nothing for blocks without bytes.
+  // `placed` says where each block's bytes are at the start; nothing for blocks without bytes. `whole_tensors`: kernels
+  // want all of each tensor that they use, not only the bytes they touch.
   SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
-             const std::vector<std::optional<Tier>>& placed);
+             const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false);
 
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
@@ -55,6 +56,7 @@ class SimMachine : public Machine {
   const Trace& trace_;
   const Lifetimes& lifetimes_;
   Layout layout_;
+  bool whole_tensors_;
   Links links_;
   std::vector<Where> where_;  // by block
   std::deque<Event> events_;  // that happen now

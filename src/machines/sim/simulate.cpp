@@ -20,7 +20,8 @@ namespace {
 constexpr std::uint32_t kMostIterations = 20;
 constexpr std::uint32_t kMeanOf = 10;
 constexpr double kSteadyWithin = 1e-4;
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;  // a page table of 2 GiB
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;   // a page table of 2 GiB
+constexpr std::uint64_t kMostTouches = std::uint64_t{1} << 30;  // of blocks in an iteration: 2 PiB
 constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
 
 LinkRates link_rates(const MachineModel& machine) {
@@ -43,18 +44,24 @@ PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits)
 
 // The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
 // beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD;
-// a tensor that no tier holds whole is spread over them. Nothing if that is not enough.
-std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trace, const Lifetimes& lifetimes,
-                                                               const Layout& layout, PerTier<Bytes> capacity) {
+// a tensor that no tier holds whole is spread over them, and what the lower tiers have no room for takes the room of
+// the working set.
+struct Placement {
+  std::vector<std::optional<Tier>> tiers;  // by block; nothing for blocks without bytes
+  Bytes missing;                           // what fits nowhere
+};
+Placement cold_placement(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout,
+                         PerTier<Bytes> capacity) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> present;  // first use, tensor
   for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
     if (const Lifetime& life = lifetimes.tensors[tensor]; life.alive_at_start)
       present.emplace_back(life.uses.empty() ? UINT32_MAX : life.uses.front().value, tensor);
   std::ranges::sort(present);
   const bool all_fits = std::ranges::max(lifetimes.live) <= capacity.device;
-  const Bytes spare = all_fits ? Bytes{} : std::ranges::max(lifetimes.working_set);
-  PerTier<Bytes> room{excess(capacity.device, spare), capacity.host, capacity.ssd};
-  std::vector<std::optional<Tier>> placed(layout.block_bytes.size());
+  Bytes spare = all_fits ? Bytes{} : std::min(std::ranges::max(lifetimes.working_set), capacity.device);
+  PerTier<Bytes> room{capacity.device - spare, capacity.host, capacity.ssd};
+  Placement placement{.tiers = std::vector<std::optional<Tier>>(layout.block_bytes.size()), .missing = {}};
+  auto& placed = placement.tiers;
   for (const auto& [first_use, tensor] : present) {
     const BlockRange blocks = layout.tensors[tensor];
     Bytes bytes;
@@ -67,13 +74,20 @@ std::optional<std::vector<std::optional<Tier>>> cold_placement(const Trace& trac
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
       if (placed[block.value]) continue;
       const Bytes size = layout.block_bytes[block.value];
-      const auto tier = whole != kTiers.end() ? whole : tier_for(size);
-      if (tier == kTiers.end()) return std::nullopt;
+      auto tier = whole != kTiers.end() ? whole : tier_for(size);
+      if (tier == kTiers.end()) {
+        room.device += std::exchange(spare, {});
+        tier = tier_for(size);
+      }
+      if (tier == kTiers.end()) {
+        placement.missing += size;
+        continue;
+      }
       room[*tier] -= size;
       placed[block.value] = *tier;
     }
   }
-  return placed;
+  return placement;
 }
 
 PageTable page_table(const Layout& layout, const std::vector<std::optional<Tier>>& placed, PerTier<Bytes> capacity) {
@@ -91,13 +105,20 @@ std::uint64_t blocks_at_most(const Trace& trace) {
   return blocks;
 }
 
-// In blocks, each counted once.
+std::uint64_t touches(const Trace& trace, const Layout& layout, bool whole_tensors) {
+  std::uint64_t sum = 0;
+  for (const Kernel& kernel : trace.kernels)
+    for (const BlockAccess& access : layout.accesses(trace, kernel, whole_tensors)) sum += access.blocks.count;
+  return sum;
+}
+
+// Of kernels that want whole tensors; in blocks, each counted once.
 Bytes largest_working_set(const Trace& trace, const Layout& layout) {
   std::vector<std::uint32_t> counted_for(layout.block_bytes.size(), UINT32_MAX);
   Bytes largest;
   for (std::uint32_t at = 0; at < trace.kernels.size(); ++at) {
     Bytes sum;
-    for (const BlockAccess& access : layout.accesses(trace, trace.kernels[at]))
+    for (const BlockAccess& access : layout.accesses(trace, trace.kernels[at], true))
       for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
         if (std::exchange(counted_for[block.value], at) != at) sum += layout.block_bytes[block.value];
     largest = std::max(largest, sum);
@@ -180,6 +201,12 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                             "smaller program",
                             trace.name, kMostBlocks, to_text(kBlockBytes)));
   Layout layout = plain_layout(trace);
+  if (touches(trace, layout, !traits.kernels_fault) > kMostTouches)
+    return fail(
+        Errc::bad_input,
+        fmt::format("cannot simulate {}: it is too large, its kernels touch more than {} blocks of {}; record a "
+                    "smaller program",
+                    trace.name, kMostTouches, to_text(kBlockBytes)));
   if (traits.kernels_fault && !traits.unlimited_device) {
     // A block can come only if another one, which the instruction may need, too, can stay.
     Bytes largest, all;
@@ -197,17 +224,17 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     result.feasible = result.shortfall.device == Bytes{};
     if (!result.feasible) return result;
   }
-  auto placed = cold_placement(trace, lifetimes, layout, limits);
-  if (!placed) {
-    // Tensors that fill all tiers leave no room to move any.
+  const Placement placed = cold_placement(trace, lifetimes, layout, limits);
+  if (placed.missing > Bytes{}) {
+    // The tiers would hold all bytes, but not in whole blocks.
     result.feasible = false;
-    result.shortfall.ssd = std::ranges::max(lifetimes.working_set);
+    result.shortfall.ssd = placed.missing;
     return result;
   }
-  Executor executor(page_table(layout, *placed, limits),
+  Executor executor(page_table(layout, placed.tiers, limits),
                     {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}}, plan,
                     static_cast<std::uint32_t>(trace.kernels.size()));
-  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), *placed);
+  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
 
   std::vector<Measured> measured;
   PerLink<Bytes> moved_before;

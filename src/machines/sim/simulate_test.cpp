@@ -103,6 +103,52 @@ TEST(Simulate, ATensorThatNoTierHoldsWholeIsSpreadOverThem) {
   EXPECT_TRUE(run(trace, model, {}).feasible);
 }
 
+TEST(Simulate, WhatTheLowerTiersHaveNoRoomForTakesTheRoomOfTheWorkingSet) {
+  Trace trace = round_robin(10);
+  trace.tensors.push_back({.name = "workspace",
+                           .bytes = kBlockBytes * 5,
+                           .kind = TensorKind::workspace,
+                           .persistent = false,
+                           .carried_from = {}});
+  trace.kernels[0].writes = {{{10}, {}, kBlockBytes * 5}};
+  trace.kernels[0].frees = {{10}};
+  ASSERT_TRUE(validate(trace, "test"));
+  // 10 blocks in all beside the workspace: 4 on the device, 5 in host memory, and one more.
+  MachineModel model = machine(kBlockBytes * 10, kBlockBytes * 5);
+  model.ssd.capacity = {};
+  const auto result = run(trace, model, {});
+  EXPECT_EQ(result.shortfall, PerTier<Bytes>{});
+  EXPECT_TRUE(result.feasible);
+}
+
+TEST(Simulate, KernelsThatCannotFaultWantWholeTensorsAndOthersTheirBytes) {
+  Trace trace = round_robin(2);
+  for (Tensor& tensor : trace.tensors) tensor.bytes = kBlockBytes * 4;
+  trace.kernels[0].reads[0].sparse = true;  // as if all of its range were touched
+  const MachineModel model = machine(kBlockBytes * 4, 1_GiB);
+  const auto whole = run(trace, model, {.kernels_fault = false});
+  EXPECT_EQ(whole.moved(Tier::host, Tier::device), kBlockBytes * 8);
+  EXPECT_EQ(run(trace, model, {}).faults, 0u);  // one block of each fits
+  trace.kernels[0].reads[0].end = kBlockBytes * 4;
+  EXPECT_EQ(run(trace, model, {}).faults, 2u);  // its last block and the other tensor's take turns
+  EXPECT_FALSE(run(trace, machine(kBlockBytes * 3, 1_GiB), {.kernels_fault = false}).feasible);
+}
+
+TEST(Simulate, ATimeOrSizeBeyondAllMachinesIsAnError) {
+  Trace trace = round_robin(2);
+  for (Tensor& tensor : trace.tensors) tensor.bytes = 1_GiB * 1024;
+  for (Kernel& kernel : trace.kernels) kernel.reads[0].end = 1_GiB * 1024;
+  MachineModel model = machine(4_MiB, 1_GiB * 1024 * 512);
+  model.fault = {Nanos{10'000'000'000}, 4_KiB};
+  const auto slow = simulate(trace, analyse_lifetimes(trace), model, {}, nullptr);
+  ASSERT_FALSE(slow);
+  EXPECT_NE(slow.error().message.find("146 years"), std::string::npos) << slow.error().message;
+  while (trace.kernels.size() < 4096) trace.kernels.push_back(trace.kernels[0]);
+  const auto large = simulate(trace, analyse_lifetimes(trace), model, {}, nullptr);
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().message.find("too large"), std::string::npos) << large.error().message;
+}
+
 TEST(Simulate, ADeviceTooSmallForFaultsLacksDeviceMemory) {
   const auto result = run(round_robin(3), machine(1_MiB, 1_GiB), {});
   EXPECT_FALSE(result.feasible);
