@@ -55,9 +55,9 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
                                            "to use what the file system has",
                                            options.ssd_capacity, to_text(kBlockBytes)));
   }
-  config.eviction_path = options.eviction_path == "move"   ? EvictionPath::move
-                         : options.eviction_path == "copy" ? EvictionPath::copy
-                                                           : EvictionPath::automatic;
+  config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
+                         : options.eviction_path == "copy" ? EvictionMethod::copy
+                                                           : EvictionMethod::automatic;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));

@@ -21,7 +21,7 @@ using spillway::Tier;
 
 void count(Session& session) {
   auto& state = session.state;
-  state.eviction_path = spillway::EvictionPath::copy;
+  state.eviction_path = spillway::EvictionMethod::copy;
   state.faults += 7;
   state.stall_ns += 1'500'000'000;
   state.moved(Tier::device, Tier::ssd) += 1000;

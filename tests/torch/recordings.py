@@ -72,6 +72,14 @@ def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
     check(backward and all(made & set(kernel["writes"]) for kernel in backward), backward)
 
 
+def threads_that_do_not_train_are_no_part_of_it(with_session):
+    trace, said = run(with_session, "prefetching_thread.py")
+    check(trace, said)
+    check("aten::randn" not in names(trace) and names(trace).count("aten::linear") == 2, names(trace))
+    check(trace["tensors"][trace["kernels"][0]["reads"][0]]["kind"] == "input", trace["kernels"][0])
+    check(said["iterations"] == "12", said)
+
+
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
     trace, said = run(with_session, "data_loader.py")
     check("aten::linear" in names(trace) and int(said["unmanaged_peak_bytes"]) > 0, said)
@@ -97,6 +105,7 @@ def main():
         without_an_optimizer_a_backward_pass_ends_it,
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
+        threads_that_do_not_train_are_no_part_of_it,
         workers_stay_unmanaged_and_the_last_batch_is_left_out,
         changing_shapes_are_an_error_that_says_what_was_seen,
         out_of_memory_is_pytorchs_own_error,

@@ -93,7 +93,6 @@ void Pager::run() noexcept {
                    kBlockBytes * file_->capacity_slots()});
   table.add_blocks(machine_->range().blocks(), kBlockBytes);
   ExecutorOptions options;
-  options.migration.victims_to_host = config_.victims_to_host;
   options.migration.keep_dead_blocks = true;
   Executor executor(std::move(table), options);
   std::vector<Command> commands;
@@ -215,11 +214,7 @@ void Pager::kernel_done(StreamId stream) {
 
 PagerStats Pager::stats() const {
   const CpuStats& counted = machine_->stats();
-  PagerStats stats{.eviction_path = to_text(method_),
-                   .device_budget = config_.device,
-                   .host_budget = config_.host,
-                   .ssd_capacity = kBlockBytes * file_->capacity_slots(),
-                   .faults = counted.faults(),
+  PagerStats stats{.faults = counted.faults(),
                    .first_touches = counted.first_touches(),
                    .moved = {},
                    .written = counted.written(),

@@ -52,6 +52,7 @@ class Pager {
   void kernel_done(StreamId stream);
 
   PagerStats stats() const;
+  EvictionMethod eviction_method() const { return method_; }  // the one chosen
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine_->stall().total(now); }
   std::uint64_t faults() const { return machine_->stats().faults(); }

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -15,8 +14,6 @@
 namespace spillway {
 
 struct PagerStats {
-  std::string_view eviction_path;  // "move" or "copy"
-  Bytes device_budget, host_budget, ssd_capacity;
   std::uint64_t faults = 0;  // of blocks that had bytes
   std::uint64_t first_touches = 0;
   PerLink<Bytes> moved;
@@ -31,7 +28,6 @@ struct PagerConfig {
   std::string ssd_directory = "/var/tmp";
   Bytes ssd_capacity;  // zero: what the file system has
   EvictionMethod method = EvictionMethod::automatic;
-  bool victims_to_host = true;
   // Both are called on the run loop's thread, and so must not touch managed memory. The first whenever the counters may
   // have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so it
   // must end the process; the default writes the message to stderr and exits with status 1.

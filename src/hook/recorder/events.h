@@ -44,6 +44,8 @@ struct KernelEvent {
   std::vector<Touch> touches{};
   std::vector<Birth> births{};      // inside it, in order
   std::vector<StorageId> deaths{};  // inside it, in order
+
+  Nanos duration() const { return excess(excess(end, start), excess(stalled_at_end, stalled_at_start)); }
 };
 
 }  // namespace spillway

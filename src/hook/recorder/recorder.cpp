@@ -4,17 +4,25 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "base/check.h"
 
 namespace spillway {
+namespace {
 
-void Recorder::birth(const Birth& birth) {
+constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
+
+}  // namespace
+
+void Recorder::birth(const Birth& birth, std::uint64_t segment) {
   live_.insert_or_assign(birth.storage,
-                         SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = builder_.number()});
+                         SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment});
 }
 
-void Recorder::born_outside(Birth newborn) { birth(newborn); }
+void Recorder::born_outside(Birth newborn) { birth(newborn, builder_.number()); }
+
+void Recorder::born_elsewhere(Birth newborn) { birth(newborn, kNotUsedYet); }
 
 void Recorder::death(StorageId storage) { live_.erase(storage); }
 
@@ -29,23 +37,17 @@ void Recorder::died_outside(StorageId storage) {
 }
 
 void Recorder::kernel(const KernelEvent& event) {
-  for (const Birth& newborn : event.births) birth(newborn);
+  for (const Birth& newborn : event.births) birth(newborn, builder_.number());
+  for (const Touch& touch : event.touches)
+    if (const auto used = live_.find(touch.storage); used != live_.end() && used->second.birth_segment == kNotUsedYet)
+      used->second.birth_segment = builder_.number();
   const Nanos waited = excess(event.stalled_at_start, stalled_at_last_end_);
-  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited);
+  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_);
   builder_.add(event, gap, live_);
-  ended(event.end, event.stalled_at_end);
+  last_end_ = event.end;
+  stalled_at_last_end_ = event.stalled_at_end;
+  left_out_ = {};
   for (const StorageId dead : event.deaths) death(dead);
-}
-
-void Recorder::other_operator(const KernelEvent& event) {
-  for (const Birth& newborn : event.births) birth(newborn);
-  for (const StorageId dead : event.deaths) died_outside(dead);
-  ended(event.end, event.stalled_at_end);
-}
-
-void Recorder::ended(Nanos at, Nanos stalled) {
-  last_end_ = at;
-  stalled_at_last_end_ = stalled;
 }
 
 void Recorder::anchor() {
@@ -183,7 +185,8 @@ void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_
 
 void Recorder::forget_anchors() {
   // What was there before is told apart by segment numbers; it all becomes "from before".
-  for (auto& [id, storage] : live_) storage.birth_segment = 0;
+  for (auto& [id, storage] : live_)
+    if (storage.birth_segment != kNotUsedYet) storage.birth_segment = 0;
   builder_ = SegmentBuilder(0, 0);
   previous_.reset();
   history_.clear();

@@ -28,27 +28,26 @@ class Recorder {
       : wanted_(iteration), most_kernels_(most_kernels) {}
 
   void born_outside(Birth birth);  // made by something that is no kernel
+  // Made by a thread that does not train, at any time beside those that do: it counts as born where it is used first.
+  void born_elsewhere(Birth birth);
   void died_outside(StorageId storage);
   void kernel(const KernelEvent& event);
-  // An operator that is no part of an iteration (an `item`): only its births and deaths count, and when it ended.
-  void other_operator(const KernelEvent& event);
+  // So much of the time since the last kernel was not the script's on the host, and is no part of a gap.
+  void leave_out(Nanos time) { left_out_ += time; }
   void anchor();
   // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
   void forget_anchors();
-
-  // What the recorder's owner did itself between two kernels is no gap.
-  void resumes(Nanos at, Nanos stalled) { ended(at, stalled); }
 
   // The trace as far as it is known. The failure says what was seen instead.
   Result<Trace> finish() const;
   // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
   // for nobody knows how the script will end.
   bool take_news() { return std::exchange(news_, false); }
+  std::uint64_t repetitions() const { return repetitions_; }  // of the iteration found
 
  private:
-  void birth(const Birth& birth);
+  void birth(const Birth& birth, std::uint64_t segment);
   void death(StorageId storage);
-  void ended(Nanos at, Nanos stalled);
   void strip();
   void search();
   bool covers_all_updates(const std::vector<std::uint64_t>& updates) const;
@@ -67,7 +66,7 @@ class Recorder {
   SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last
-  Nanos last_end_{}, stalled_at_last_end_{};
+  Nanos last_end_{}, stalled_at_last_end_{}, left_out_{};  // the last one since last_end_
   std::optional<Iteration> found_;
   std::vector<KernelTimes> times_;
   std::uint64_t repetitions_ = 0;

@@ -34,6 +34,7 @@ class Script {
     recorder.kernel(event);
   }
   void data(const std::string& name) { recorder.born_outside({.storage = make(name), .bytes = Bytes{64}}); }
+  void elsewhere(const std::string& name) { recorder.born_elsewhere({.storage = make(name), .bytes = Bytes{64}}); }
   void drop(const std::string& name) { recorder.died_outside(take(name)); }
   void drop_if_there(const std::string& name) {
     if (storages_.contains(name)) drop(name);
@@ -302,11 +303,40 @@ TEST(Recorder, TimeWaitedForFaultsIsNoDurationAndNoGap) {
                    .end = Nanos{600},
                    .stalled_at_start = Nanos{330},
                    .stalled_at_end = Nanos{330}});
+  recorder.leave_out(Nanos{15});
+  recorder.kernel({.name = "mm",
+                   .start = Nanos{700},
+                   .end = Nanos{800},
+                   .stalled_at_start = Nanos{330},
+                   .stalled_at_end = Nanos{330}});
   recorder.anchor();
   const auto trace = recorder.finish();
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->kernels[0].duration, Nanos{50});
   EXPECT_EQ(trace->kernels[1].gap, Nanos{70});
+  EXPECT_EQ(trace->kernels[2].gap, Nanos{85});
+}
+
+TEST(Recorder, WhatAnotherThreadMakesIsBornWhereItIsUsed) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 5; ++step) {
+    // The next batch is there early or late, and the one for later is never used.
+    const auto prefetch = [&](int batch) { script.elsewhere("batch" + std::to_string(batch)); };
+    if (step == 0) prefetch(0);
+    if (step == 1 || step == 3) prefetch(step);
+    script.zero_grad("w");
+    const std::string batch = "batch" + std::to_string(step);
+    script.run({.name = "mm", .reads = {batch, "w"}, .makes = {"y"}});
+    if (step == 1 || step == 3) prefetch(step + 1);
+    script.run({.name = "backward", .phase = Phase::backward, .reads = {"y"}, .makes = {"grad_w"}, .drops = {"y"}});
+    script.drop(batch);
+    script.step("w");
+  }
+  const Trace trace = script.trace();
+  const Tensor& batch = trace[trace.kernels[0].reads[0].tensor];
+  EXPECT_EQ(batch.kind, TensorKind::input);
+  EXPECT_FALSE(batch.persistent || batch.carried_from);
 }
 
 TEST(Recorder, ChangingShapesAreAnErrorThatSaysWhatWasSeen) {

@@ -24,7 +24,7 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
   kernel.name = event.name;
   kernel.phase = event.phase;
   kernel.shapes = event.shapes;
-  kernel.duration = excess(excess(event.end, event.start), excess(event.stalled_at_end, event.stalled_at_start));
+  kernel.duration = event.duration();
   kernel.gap = gap;
   kernel.accesses.reserve(event.touches.size());
   for (const Touch& touch : event.touches) {

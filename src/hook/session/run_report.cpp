@@ -54,7 +54,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   if (since.value != 0) report.managed = excess(supervised.ended, since);
   report.policy = text(session.config.policy);
   report.eviction_path = state.eviction_path.load();
-  if (report.eviction_path == EvictionPath::automatic) report.eviction_path = session.config.eviction_path;
+  if (report.eviction_path == EvictionMethod::automatic) report.eviction_path = session.config.eviction_path;
   report.device_budget = Bytes{session.config.device_budget_bytes};
   report.host_budget = Bytes{session.config.host_budget_bytes};
   report.peak = {.device = bytes(state.peak_device_bytes),
@@ -75,23 +75,13 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     report.not_recorded =
         report.loaded_torch
             ? fmt::format(
-                  "the script ended with status {} before an iteration had repeated itself, after {} iterations",
+                  "the script ended with status {} after {} iterations, before its trace was written; that "
+                  "happens when an iteration has repeated itself, and without torch.optim when the script ends "
+                  "by itself",
                   report.exit_status, report.iteration_count)
             : "the script never loaded PyTorch";
   report.left_behind = supervised.left_behind;
   return report;
-}
-
-std::string_view to_text(EvictionPath path) {
-  switch (path) {
-    case EvictionPath::move:
-      return "move";
-    case EvictionPath::copy:
-      return "copy";
-    case EvictionPath::automatic:
-      break;
-  }
-  return "automatic";
 }
 
 }  // namespace spillway

@@ -27,7 +27,7 @@ struct RunReport {
   bool loaded_torch = false;  // false: there was nothing to manage, and all below is zero
   Nanos managed;              // from the moment PyTorch was loaded
   std::string policy;
-  EvictionPath eviction_path = EvictionPath::automatic;
+  EvictionMethod eviction_path = EvictionMethod::automatic;
   Bytes device_budget, host_budget;
   PerTier<Bytes> peak;
   Bytes unmanaged_peak;
@@ -54,7 +54,5 @@ std::string to_table(const RunReport& report);
 
 // One object with the names that docs and scripts rely on, ended by a line's end.
 std::string to_json(const RunReport& report);
-
-std::string_view to_text(EvictionPath path);  // "automatic", "move", "copy"
 
 }  // namespace spillway

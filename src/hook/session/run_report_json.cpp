@@ -39,7 +39,7 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 }  // namespace
 
 std::string to_json(const RunReport& report) {
-  const bool decided = report.eviction_path != EvictionPath::automatic;
+  const bool decided = report.eviction_path != EvictionMethod::automatic;
   const Json object{
       {"spillway", kVersion},
       {"exit_status", report.exit_status},

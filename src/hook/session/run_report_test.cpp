@@ -33,7 +33,7 @@ struct RunReportTest : testing::Test {
 
 TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   load_torch();
-  state().eviction_path = EvictionPath::move;
+  state().eviction_path = EvictionMethod::move;
   state().faults = 7;
   state().ssd_written_bytes = 11;
   state().stall_ns = 1'500'000'000;

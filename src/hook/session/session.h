@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
 
 // The memory that the supervisor (`spillway run`, `spillway trace`) and the hook in the script's process share. The
@@ -31,16 +32,11 @@ enum class SessionMode : std::uint32_t {
   run,    // hold the budget, spill what exceeds it
   trace,  // let PyTorch allocate as it likes, only record
 };
-enum class EvictionPath : std::uint32_t {
-  automatic,  // in the configuration: whichever a probe finds best; in the state: not decided yet
-  move,       // UFFDIO_MOVE
-  copy,       // write-protect, copy, drop: kernels before 6.8
-};
 
 // Written by the supervisor before the script starts, constant afterwards. Texts end with a zero.
 struct SessionConfig {
   SessionMode mode = SessionMode::run;
-  EvictionPath eviction_path = EvictionPath::automatic;
+  EvictionMethod eviction_path = EvictionMethod::automatic;
   std::uint64_t device_budget_bytes = 0;
   std::uint64_t host_budget_bytes = 0;
   std::uint64_t ssd_capacity_bytes = 0;          // 0: what the file system has
@@ -98,7 +94,7 @@ struct SessionState {
 
   std::atomic<std::int64_t> owner_pid{0};  // the first process that loaded PyTorch; 0: none did
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
-  std::atomic<EvictionPath> eviction_path{EvictionPath::automatic};  // in force
+  std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
   Counter faults{0};                     // of blocks that had bytes
   Counter first_touches{0};              // of blocks that had none
@@ -141,7 +137,7 @@ struct Session {
   SessionState state;
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free &&
-              std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<EvictionPath>::is_always_lock_free);
+              std::atomic<std::uint32_t>::is_always_lock_free && std::atomic<EvictionMethod>::is_always_lock_free);
 static_assert(std::is_standard_layout_v<SessionConfig> && std::is_trivially_copyable_v<SessionConfig>);
 
 }  // namespace spillway

@@ -14,6 +14,20 @@ namespace {
 
 thread_local std::unique_ptr<RunningKernel> running;
 
+// What this thread does for training. A thread that only prepares batches or evaluates trains nothing.
+struct Training {
+  bool trains = false;    // it has computed something that needs gradients, gradients, or an optimizer's step
+  int steps_open = 0;     // nested Optimizer.step calls
+  StorageId optimizer{};  // the oldest storage that the step writes: tells optimizers apart
+  bool in_backward = false;
+  Nanos last_end{};  // of its kernels
+};
+thread_local Training training;
+
+// Without torch.optim, the end of a backward pass may turn out not to have ended an iteration. What has been repeated
+// so often has.
+constexpr std::uint64_t kSurelyIterations = 32;
+
 }  // namespace
 
 Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
@@ -27,10 +41,9 @@ void* Hook::allocate(std::size_t bytes) {
   if (in_child()) {
     // A child that only runs another program is of no interest to the user, one that computes is.
     if (!child_registered_.exchange(true)) register_unmanaged(session_);
-    void* memory = nullptr;
-    TORCH_CHECK_WITH(OutOfMemoryError, ::posix_memalign(&memory, 64, bytes) == 0,
-                     "spillway: the system has no memory left for ", bytes, " bytes in a forked child");
-    return memory;
+    auto memory = plain_.allocate(bytes);
+    TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
+    return *memory;
   }
   auto memory = memory_->allocate(bytes);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
@@ -39,7 +52,7 @@ void* Hook::allocate(std::size_t bytes) {
     running->event.births.push_back({.storage = id, .bytes = Bytes{bytes}});
   } else {
     const std::scoped_lock lock(mutex_);
-    if (recorder_) recorder_->born_outside({.storage = id, .bytes = Bytes{bytes}});
+    born({.storage = id, .bytes = Bytes{bytes}});
   }
   return *memory;
 }
@@ -47,7 +60,7 @@ void* Hook::allocate(std::size_t bytes) {
 void Hook::free(void* memory) noexcept {
   if (memory == nullptr) return;
   if (in_child()) {
-    if (!memory_->contains(memory)) std::free(memory);
+    if (!memory_->contains(memory)) plain_.free(memory);
     return;
   }
   const auto storage = storages_.remove(memory);
@@ -76,14 +89,18 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     const std::scoped_lock lock(mutex_);
     const bool backward = torch::autograd::get_current_graph_task_id() != -1;
     // An optimizer may call the script's closure, which computes gradients again.
-    kernel->event.phase = backward                        ? Phase::backward
-                          : steps_open_ > 0 && !gradients ? Phase::optimizer
-                                                          : Phase::forward;
+    kernel->event.phase = backward                                ? Phase::backward
+                          : training.steps_open > 0 && !gradients ? Phase::optimizer
+                                                                  : Phase::forward;
+    const bool needs_gradient = gradients && accesses.needs_gradient;
+    training.trains |= needs_gradient || kernel->event.phase != Phase::forward;
+    somebody_trains_ |= training.trains;
     if (!op.ignored) backward_may_have_ended(kernel->event.phase);
-    if (gradients && accesses.needs_gradient) iterations_.training_starts(start, memory_->faults());
+    if (needs_gradient) iterations_.training_starts(start, memory_->faults());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
-        if (touch.writes && (optimizer_ == StorageId{} || touch.storage < optimizer_)) optimizer_ = touch.storage;
+        if (touch.writes && (training.optimizer == StorageId{} || touch.storage < training.optimizer))
+          training.optimizer = touch.storage;
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
@@ -100,35 +117,42 @@ void Hook::kernel_ends() {
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   memory_->kernel_done();
   const std::scoped_lock lock(mutex_);
-  last_end_ = kernel->event.end;
+  training.last_end = kernel->event.end;
   if (!recorder_) return;
-  if (kernel->op->ignored)
-    recorder_->other_operator(kernel->event);
-  else
-    recorder_->kernel(kernel->event);
+  if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);
+  for (const Birth& birth : kernel->event.births) born(birth);
+  for (const StorageId dead : kernel->event.deaths) recorder_->died_outside(dead);
+  if (is_recorded()) recorder_->leave_out(kernel->event.duration());
+}
+
+// Threads that do not train run beside those that do, in no order that repeats.
+bool Hook::is_recorded() const { return training.trains || !somebody_trains_; }
+
+void Hook::born(Birth birth) {
+  if (recorder_) is_recorded() ? recorder_->born_outside(birth) : recorder_->born_elsewhere(birth);
 }
 
 // Without an optimizer that says when it is done, the first kernel that is not of a backward pass ends one.
 void Hook::backward_may_have_ended(Phase next) {
   if (next == Phase::backward) {
-    in_backward_ = true;
-  } else if (in_backward_) {
-    in_backward_ = false;
+    training.in_backward = true;
+  } else if (training.in_backward) {
+    training.in_backward = false;
     if (has_optimizer_) return;
-    iterations_.backward_ended(last_end_, memory_->faults());
+    iterations_.backward_ended(training.last_end, memory_->faults());
     iteration_may_have_ended();
   }
 }
 
 void Hook::iteration_may_have_ended() {
   if (!recorder_) return;
+  const Nanos before = now();
   recorder_->anchor();
-  // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
-  if (!recorder_->take_news() || !has_optimizer_) return;
-  static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
-  const Nanos at = now();
-  recorder_->resumes(at, memory_->stalled(at));
-  iterations_.resumes(at);
+  if (recorder_->take_news() && (has_optimizer_ || recorder_->repetitions() >= kSurelyIterations))
+    static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
+  const Nanos ours = excess(now(), before);
+  recorder_->leave_out(ours);
+  iterations_.leave_out(ours);
 }
 
 Result<> Hook::save_trace_so_far() {
@@ -143,7 +167,8 @@ Result<> Hook::save_trace_so_far() {
 
 void Hook::optimizer_step_starts() {
   const std::scoped_lock lock(mutex_);
-  if (steps_open_++ == 0) optimizer_ = {};
+  training.trains = somebody_trains_ = true;
+  if (training.steps_open++ == 0) training.optimizer = {};
   if (has_optimizer_) return;
   has_optimizer_ = true;
   if (recorder_) recorder_->forget_anchors();
@@ -151,10 +176,9 @@ void Hook::optimizer_step_starts() {
 
 void Hook::optimizer_step_ends() {
   const std::scoped_lock lock(mutex_);
-  if (steps_open_ == 0) return;
-  --steps_open_;
-  if (steps_open_ > 0) return;  // an optimizer that wraps another one
-  iterations_.step_ended(now(), memory_->faults(), optimizer_.value);
+  if (training.steps_open == 0) return;
+  if (--training.steps_open > 0) return;  // an optimizer that wraps another one
+  iterations_.step_ended(now(), memory_->faults(), training.optimizer.value);
   iteration_may_have_ended();
 }
 
@@ -180,9 +204,9 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 void Hook::finish() {
   if (in_child()) return;
   const std::scoped_lock lock(mutex_);
-  if (!has_optimizer_ && in_backward_) {
-    in_backward_ = false;
-    iterations_.backward_ended(last_end_, memory_->faults());
+  if (!has_optimizer_ && training.in_backward) {
+    training.in_backward = false;
+    iterations_.backward_ended(training.last_end, memory_->faults());
     if (recorder_) recorder_->anchor();
   }
   if (!recorder_) return;

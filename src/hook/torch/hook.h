@@ -13,6 +13,7 @@
 #include "hook/torch/foreign_memory.h"
 #include "hook/torch/iterations.h"
 #include "hook/torch/operators.h"
+#include "hook/torch/plain_memory.h"
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
 
@@ -59,12 +60,15 @@ class Hook {
   void finish();
 
  private:
+  bool is_recorded() const;
+  void born(Birth birth);
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   Result<> save_trace_so_far();
 
   Session& session_;
   std::unique_ptr<TensorMemory> memory_;
+  PlainMemory plain_;  // of forked children
   Storages storages_;
   Operators operators_;
   std::atomic<bool> in_child_{false};
@@ -76,11 +80,8 @@ class Hook {
   std::optional<Recorder> recorder_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  int steps_open_ = 0;          // nested Optimizer.step calls
-  StorageId optimizer_;         // the oldest storage that the step writes: tells optimizers apart
-  bool has_optimizer_ = false;  // the script marks its steps
-  bool in_backward_ = false;
-  Nanos last_end_;
+  bool somebody_trains_ = false;  // some thread does
+  bool has_optimizer_ = false;    // the script marks its steps
 };
 
 }  // namespace spillway

@@ -46,8 +46,11 @@ class Iterations {
     add_iteration(session_, excess(at, end_.at).value, faults - end_.faults);
     end_ = {at, faults};
   }
-  // What we did ourselves since the last end is no part of the next iteration.
-  void resumes(Nanos at) { end_.at = at; }
+  // What we did ourselves since the last end is no part of an iteration.
+  void leave_out(Nanos time) {
+    begin_.at += time;
+    end_.at += time;
+  }
 
  private:
   struct Moment {

@@ -73,9 +73,8 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     ::_exit(1);
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config)));
-  const bool moves = pager->stats().eviction_path == "move";
-  session.state.eviction_path = moves ? EvictionPath::move : EvictionPath::copy;
-  if (!moves)
+  session.state.eviction_path = pager->eviction_method();
+  if (pager->eviction_method() == EvictionMethod::copy)
     add_notice(session,
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");

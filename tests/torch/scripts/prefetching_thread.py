@@ -1,0 +1,34 @@
+"""A thread prepares batches with PyTorch's operators, at its own pace, and another one evaluates."""
+import queue
+import threading
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
+optimizer = torch.optim.Adam(net.parameters())
+batches, done = queue.Queue(maxsize=3), threading.Event()
+
+
+def prepare():
+    for _ in range(12):
+        batches.put(torch.randn(8, 16).mul(2).add(1))
+
+
+def evaluate():
+    while not done.is_set():
+        with torch.no_grad():
+            net(torch.ones(4, 16)).sum().item()
+
+
+threads = [threading.Thread(target=prepare), threading.Thread(target=evaluate)]
+for thread in threads:
+    thread.start()
+for step in range(12):
+    optimizer.zero_grad()
+    net(batches.get()).mean().backward()
+    optimizer.step()
+done.set()
+for thread in threads:
+    thread.join()
