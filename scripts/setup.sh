@@ -33,6 +33,18 @@ install_packages() {
   step "Installing ${#missing[@]} packages" apt_get install --no-install-recommends "${missing[@]}"
 }
 
+# Spillway serves page faults in user space, which Linux lets only root do unless it is told otherwise.
+grant_userfaultfd() {
+  local device=/dev/userfaultfd
+  { [ "$(id -u)" -eq 0 ] || [ -w $device ] || [ "$(cat /proc/sys/vm/unprivileged_userfaultfd 2>/dev/null)" = 1 ]; } && return
+  [ -e $device ] || { say "  $device is missing: this needs Linux 6.1 or newer, and in a container the device passed in (--device $device)"; return 1; }
+  install_packages acl
+  say "  granting $(id -un) access to $device by sudo; to undo it: sudo setfacl -b $device (a restart undoes it too)"
+  as_root setfacl -m "u:$(id -u):rw" $device && return
+  say "  sudo setfacl failed; ask an administrator for read and write access to $device"
+  return 1
+}
+
 has_torch_2() {
   "$1" -c 'import sys, torch; sys.exit(torch.__version__.split(".")[0] != "2")' 2>/dev/null
 }

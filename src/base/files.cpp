@@ -101,6 +101,11 @@ Result<> write_file(const std::string& path, std::string_view content) {
   return {};
 }
 
+void end_process(std::string_view message) noexcept {
+  for (const std::string_view part : {std::string_view("spillway: "), message, std::string_view("\n")}) tell(part);
+  std::_Exit(1);
+}
+
 void tell(std::string_view text) noexcept { static_cast<void>(write_all(STDERR_FILENO, text)); }
 
 }  // namespace spillway

@@ -21,4 +21,8 @@ Result<> write_file(const std::string& path, std::string_view content);
 // To stderr, as far as somebody takes it: a full disk or a closed pipe there must change nothing else.
 void tell(std::string_view text) noexcept;
 
+// Tells "spillway: MESSAGE" and ends the process at once, with status 1 and without running anything of its own. Does
+// not allocate.
+[[noreturn]] void end_process(std::string_view message) noexcept;
+
 }  // namespace spillway

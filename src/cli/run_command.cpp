@@ -33,15 +33,29 @@ Result<std::uint64_t> size_option(std::string_view option, const std::string& te
   return fail(Errc::usage, fmt::format("{}: {}", option, size.error().message));
 }
 
-Result<std::string> trace_file_in(const std::string& folder) {
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) fs::create_directory(folder, error);
-  if (error)
-    return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
-                                      "first (mkdir -p)",
-                                      folder, error.message()));
-  return check_output("--record", (fs::path(folder) / kTraceName).string());
-}
+// A folder that is gone again if it was made here and nothing came into it.
+class RecordFolder {
+ public:
+  explicit RecordFolder(fs::path path) : path_(std::move(path)) {}
+  RecordFolder(const RecordFolder&) = delete;
+  ~RecordFolder() {
+    std::error_code not_empty;
+    if (made_) fs::remove(path_, not_empty);
+  }
+  Result<std::string> trace_file() {
+    std::error_code error;
+    if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
+    if (error)
+      return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
+                                        "first (mkdir -p)",
+                                        path_.string(), error.message()));
+    return check_output("--record", (path_ / kTraceName).string());
+  }
+
+ private:
+  fs::path path_;
+  bool made_ = false;
+};
 
 Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
@@ -71,8 +85,9 @@ Result<int> run(const RunOptions& options) {
   if (!options.json.empty()) {
     TRY(json, check_output("--json", options.json));
   }
+  RecordFolder record(options.record);
   if (!options.record.empty()) {
-    TRY(const std::string trace, trace_file_in(options.record));
+    TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
   }
   TRY(const Supervised supervised, launch(session, options.command));

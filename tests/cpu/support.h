@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,8 @@ inline std::string spill_directory() {
 // The kernel's own count of pages that a range holds: what /proc/self/pagemap says, page by page. Zero pages that are
 // only mapped, not owned, count as well.
 std::uint64_t resident_bytes(const MemoryRange& range);
+
+inline void PrintTo(EvictionMethod method, std::ostream* out) { *out << to_text(method); }
 
 // Skips the test where page faults cannot be served, with the reason.
 #define REQUIRE_PAGE_FAULTS()                                                                      \

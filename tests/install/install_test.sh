@@ -28,7 +28,8 @@ if [ ! -w /dev/userfaultfd ]; then
   echo "skipped the run: this user may not open /dev/userfaultfd (./demo grants it)"
   exit 77
 fi
-"$program" run --device-memory 64MiB --ssd "$scratch" --json "$scratch/run.json" -- "$python" -c '
+cpu=$("$python" -c 'import os; print(min(os.sched_getaffinity(0)))')  # the least budget grows with the CPUs
+taskset -c "$cpu" "$program" run --device-memory 64MiB --ssd "$scratch" --json "$scratch/run.json" -- "$python" -c '
 import torch
 keep = [torch.full((4 << 20,), float(i)) for i in range(8)]  # 128 MiB in all
 print("sum", sum(float(k[-1]) for k in keep))' | grep -q '^sum 28.0$'

@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "machines/cpu/userfault.h"
 
 namespace spillway {
 
@@ -21,6 +23,7 @@ std::string text_of(const fs::path& file) {
 }
 
 void Program::SetUp() {
+  if (auto faults = Userfault::open(); !faults) GTEST_SKIP() << faults.error().message;
   std::string name = "/var/tmp/spillway run-XXXXXX";
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
   folder = fs::path(name) / "work";
@@ -34,7 +37,18 @@ void Program::SetUp() {
   fs::copy_file(STAND_IN, installed / "libspillway_torch.so");
 }
 
-void Program::TearDown() { fs::remove_all(folder.parent_path()); }
+void Program::TearDown() {
+  if (!folder.empty()) fs::remove_all(folder.parent_path());
+}
+
+void keep_two_cpus() {
+  cpu_set_t all, two;
+  CPU_ZERO(&two);
+  CHECK(::sched_getaffinity(0, sizeof all, &all) == 0);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &two);
+  CHECK(::sched_setaffinity(0, sizeof two, &two) == 0);
+}
 
 Ended Program::spillway(const std::vector<std::string>& arguments) const {
   const fs::path out = folder.parent_path() / "stdout", err = folder.parent_path() / "stderr";
@@ -46,6 +60,7 @@ Ended Program::spillway(const std::vector<std::string>& arguments) const {
     const int files[] = {::open("/dev/null", O_RDONLY), ::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
                          ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600)};
     for (int i = 0; i < 3; ++i) ::dup2(files[i], i);
+    keep_two_cpus();
     if (before_exec) before_exec();
     if (::chdir(folder.c_str()) == 0) ::execv(program.c_str(), argv.data());
     ::_exit(99);

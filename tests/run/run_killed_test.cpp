@@ -29,6 +29,7 @@ TEST_F(RunKilled, WithNineLeavesNoProcessAndNoFile) {
   const pid_t supervisor = ::fork();
   if (supervisor == 0) {
     ::dup2(lifeline[1], 1);
+    keep_two_cpus();
     ::execl(program.c_str(), "spillway", "run", "--device-memory", "1GiB", "--ssd", folder.c_str(), "--json",
             (folder / "report.json").c_str(), "--", "sh", "-c", script.c_str(), nullptr);
     ::_exit(99);

@@ -67,10 +67,11 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                       .range_blocks = range_blocks(size, file->capacity_slots()),
                                       .method = method,
                                       .patience = config.patience,
+                                      .on_failure = config.on_failure,
                                       .around_io = config.around_io},
                                      *file));
   std::unique_ptr<Pager> pager(new Pager(std::move(config), method, std::move(file), std::move(machine)));
-  pager->thread_ = quiet_thread("spillway-loop", [self = pager.get()] { self->run(); });
+  TRY(pager->thread_, quiet_thread("spillway-loop", [self = pager.get()] { self->run(); }));
   return pager;
 }
 
@@ -82,7 +83,7 @@ Pager::~Pager() {
     return;
   }
   machine_->stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 // The only thread that uses executor and machine. It allocates (malloc), but touches no managed memory and takes no
@@ -133,9 +134,7 @@ std::string Pager::explain(const Failure& failure) const {
 
 void Pager::fail_for_good(const std::string& message) noexcept {
   if (config_.on_progress) config_.on_progress(stats());
-  if (config_.on_failure) return config_.on_failure(message);
-  tell("spillway: " + message + "\n");
-  std::_Exit(1);
+  config_.on_failure(message);
 }
 
 Result<void*> Pager::allocate(std::size_t bytes) {

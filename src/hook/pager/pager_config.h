@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "base/files.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "machines/cpu/block_io.h"
@@ -28,11 +30,11 @@ struct PagerConfig {
   std::string ssd_directory = "/var/tmp";
   Bytes ssd_capacity;  // zero: what the file system has
   EvictionMethod method = EvictionMethod::automatic;
-  // Both are called on the run loop's thread, and so must not touch managed memory. The first whenever the counters may
-  // have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so it
-  // must end the process; the default writes the message to stderr and exits with status 1.
+  // Both are called on threads that must not touch managed memory. The first, on the run loop's, whenever the counters
+  // may have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so
+  // it must end the process; the default writes the message to stderr and exits with status 1.
   std::function<void(const PagerStats&)> on_progress = {};
-  std::function<void(const std::string&)> on_failure = {};
+  std::function<void(std::string_view)> on_failure = end_process;
   // For tests.
   bool check_least_budget = true;
   Nanos patience{60'000'000'000};  // see CpuMachineOptions

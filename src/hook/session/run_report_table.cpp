@@ -56,7 +56,7 @@ void add_memory(const RunReport& report, Lines& lines) {
                                         to_text(report.ssd_written), to_text(report.ssd_written_per_hour()),
                                         to_text(moved(Tier::ssd, Tier::device) + moved(Tier::ssd, Tier::host))));
   lines.emplace_back("faults",
-                     fmt::format("{}, and {}; kernels waited {:.3f} s for memory", report.faults,
+                     fmt::format("{}, and {}; some thread waited {:.3f} s for memory", report.faults,
                                  plural(report.first_touches, "first touch", "first touches"), seconds(report.stall)));
   if (report.unmanaged_peak.value != 0)
     lines.emplace_back("not managed", fmt::format("up to {} that operators used (numpy, mapped files, shared memory)",

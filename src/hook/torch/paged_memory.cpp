@@ -68,7 +68,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     counters.publish(stats);
   };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
-  config.on_failure = [&session](const std::string& message) {
+  config.on_failure = [&session](std::string_view message) {
     session.state.error.set(message);
     ::_exit(1);
   };

@@ -39,12 +39,12 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
       new CpuMachine(options, file, std::move(bell), std::move(userfault), std::move(range)));
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
-  TRY(auto ring, Ring::open(file.fd(), machine->bell_));
-  TRY_VOID(ring->keep_open(std::array{machine->userfault_.fd(), machine->bell_.fd(), file.fd()}));
+  TRY(auto ring, Ring::open(file.fd(), machine->bell_, {machine->userfault_.fd(), machine->bell_.fd()}));
   machine->ring_descriptor_ = ring->fd();
   machine->io_ = std::move(ring);
   if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
-  TRY(machine->reader_, FaultReader::start(machine->userfault_, machine->fault_queue_, machine->bell_));
+  TRY(machine->reader_,
+      FaultReader::start(machine->userfault_, machine->fault_queue_, machine->bell_, options.on_failure));
   return machine;
 }
 

@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/files.h"
 #include "executor/machine.h"
 #include "machines/cpu/block_io.h"
 #include "machines/cpu/block_mapper.h"
@@ -32,6 +34,9 @@ struct CpuMachineOptions {
   EvictionMethod method = EvictionMethod::move;
   // How long a thread may wait for room while nothing at all moves, before the machine says that it never will.
   Nanos patience{60'000'000'000};
+  // Ends the process when faults can no longer be read; called on a thread that must not allocate. By default the
+  // message goes to stderr, and the status is 1.
+  std::function<void(std::string_view)> on_failure = end_process;
   // Stands between the machine and the file; for tests that make transfers fail.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
 };

@@ -19,7 +19,7 @@ class Doorbell {
   static Result<Doorbell> make() {
     const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) return fail(Errc::unavailable, fmt::format("cannot make an eventfd: {}", errno_text(errno)));
-    return Doorbell(UniqueFd(fd));
+    return Doorbell(out_of_reach(UniqueFd(fd)));
   }
   int fd() const { return fd_.get(); }
   void ring() const noexcept {

@@ -5,37 +5,22 @@
 
 #include <array>
 #include <cerrno>
-#include <string_view>
 
-#include "base/files.h"
 #include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
-namespace {
-
-// Threads that wait for blocks would wait for ever, or read zeroes once the kernel has given the range up.
-[[noreturn]] void end_process() noexcept {
-  constexpr std::string_view kText =
-      "spillway: page faults can be served no longer, since the script has closed descriptors that are not its own "
-      "(os.closerange, a daemon's start); let it close only what it has opened\n";
-  tell(kText);
-  ::_exit(1);
-}
-
-}  // namespace
-
 Result<std::unique_ptr<FaultReader>> FaultReader::start(const Userfault& userfault, FaultQueue& queue,
-                                                        const Doorbell& bell) {
+                                                        const Doorbell& bell, Fail fail) {
   TRY(Doorbell stop, Doorbell::make());
-  std::unique_ptr<FaultReader> reader(new FaultReader(userfault, queue, bell, std::move(stop)));
-  reader->thread_ = quiet_thread("spillway-fault", [self = reader.get()] { self->serve(); });
+  std::unique_ptr<FaultReader> reader(new FaultReader(userfault, queue, bell, std::move(fail), std::move(stop)));
+  TRY(reader->thread_, quiet_thread("spillway-fault", [self = reader.get()] { self->serve(); }));
   return reader;
 }
 
 FaultReader::~FaultReader() {
   stop_.ring();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void FaultReader::serve() noexcept {
@@ -44,7 +29,10 @@ void FaultReader::serve() noexcept {
     std::array<pollfd, 2> sources{pollfd{userfault_.fd(), POLLIN, 0}, pollfd{stop_.fd(), POLLIN, 0}};
     const int ready = ::poll(sources.data(), sources.size(), -1);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0 || ((sources[0].revents | sources[1].revents) & (POLLNVAL | POLLERR | POLLHUP)) != 0) end_process();
+    if (ready < 0 || ((sources[0].revents | sources[1].revents) & (POLLNVAL | POLLERR | POLLHUP)) != 0)
+      return fail_(
+          "page faults can be served no longer, since the script has closed descriptors that are not its own "
+          "(os.closerange, a daemon's start); let it close only what it has opened");
     if (sources[1].revents != 0) return;
     const std::size_t count = userfault_.read(faults);
     const Nanos at = now();

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "base/result.h"
@@ -15,9 +17,12 @@ namespace spillway {
 // touches managed memory: whoever waits for it may hold any lock of the process.
 class FaultReader {
  public:
-  // All three outlive the reader; `bell` is rung after each batch.
-  static Result<std::unique_ptr<FaultReader>> start(const Userfault& userfault, FaultQueue& queue,
-                                                    const Doorbell& bell);
+  using Fail = std::function<void(std::string_view)>;
+  // All three outlive the reader; `bell` is rung after each batch. `fail` does not return; it is called when faults can
+  // no longer be read: threads that wait for blocks would wait for ever, or read zeroes once the kernel has given the
+  // range up.
+  static Result<std::unique_ptr<FaultReader>> start(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell,
+                                                    Fail fail);
   ~FaultReader();
   FaultReader(const FaultReader&) = delete;
 
@@ -28,13 +33,14 @@ class FaultReader {
   void run_loop_is(pid_t thread) { run_loop_.store(thread, std::memory_order_relaxed); }
 
  private:
-  FaultReader(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell, Doorbell stop)
-      : userfault_(userfault), queue_(queue), bell_(bell), stop_(std::move(stop)) {}
+  FaultReader(const Userfault& userfault, FaultQueue& queue, const Doorbell& bell, Fail fail, Doorbell stop)
+      : userfault_(userfault), queue_(queue), bell_(bell), fail_(std::move(fail)), stop_(std::move(stop)) {}
   void serve() noexcept;
 
   const Userfault& userfault_;
   FaultQueue& queue_;
   const Doorbell& bell_;
+  Fail fail_;
   Doorbell stop_;
   std::atomic<pid_t> run_loop_{0};
   std::thread thread_;

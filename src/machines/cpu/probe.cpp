@@ -57,13 +57,14 @@ Result<BytesPerSecond> measure_copying() {
 class FaultServer {
  public:
   FaultServer(const Userfault& userfault, EvictionMethod method, std::byte* frame)
-      : userfault_(userfault),
-        method_(method),
-        frame_(frame),
-        thread_(quiet_thread("spillway-probe", [this] { serve(); })) {}
+      : userfault_(userfault), method_(method), frame_(frame) {}
   ~FaultServer() {
     stop_ = true;
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
+  }
+  Result<> start() {
+    TRY(thread_, quiet_thread("spillway-probe", [this] { serve(); }));
+    return {};
   }
   int error() const { return error_; }
 
@@ -99,7 +100,8 @@ Result<Nanos> measure_fault(EvictionMethod method) {
   TRY_VOID(userfault.watch(range.begin(), range.bytes()));
   TRY_VOID(userfault.admit(staging.begin(), staging.bytes()));
   std::memset(staging.begin(), 1, staging.bytes());
-  const FaultServer server(userfault, method, staging.begin());
+  FaultServer server(userfault, method, staging.begin());
+  TRY_VOID(server.start());
   std::vector<Nanos> times;
   for (std::uint32_t block = 0; block < kFaults; ++block) {
     const Nanos before = now();

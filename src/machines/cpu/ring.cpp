@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "base/unique_fd.h"
 #include "memory/tier.h"
 
 namespace spillway {
@@ -31,20 +32,21 @@ std::string remedy(int error) {
 
 }  // namespace
 
-Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell) {
-  std::unique_ptr<Ring> ring(new Ring(file, bell));
+Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::initializer_list<int> kept_open) {
+  std::unique_ptr<Ring> ring(new Ring(bell));
   if (const int error = -::io_uring_queue_init(2 * kDepth, &ring->ring_, 0); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot use io_uring: {}; {}", errno_text(error), remedy(error)));
   ring->open_ = true;
   if (const int error = -::io_uring_ring_dontfork(&ring->ring_); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot keep io_uring out of forked processes: {}", errno_text(error)));
+  std::vector<int> files{file};
+  files.insert(files.end(), kept_open);
+  if (const int error = -::io_uring_register_files(&ring->ring_, files.data(), static_cast<unsigned>(files.size()));
+      error > 0)
+    return fail(Errc::unavailable, fmt::format("cannot register files with io_uring: {}", errno_text(error)));
+  UniqueFd high = out_of_reach(UniqueFd(ring->ring_.ring_fd));
+  ring->ring_.ring_fd = ring->ring_.enter_ring_fd = high.release();
   return ring;
-}
-
-Result<> Ring::keep_open(std::span<const int> descriptors) {
-  const int error = -::io_uring_register_files(&ring_, descriptors.data(), static_cast<unsigned>(descriptors.size()));
-  if (error <= 0) return {};
-  return fail(Errc::unavailable, fmt::format("cannot register files with io_uring: {}", errno_text(error)));
 }
 
 Ring::~Ring() {
@@ -65,10 +67,12 @@ void Ring::prepare(std::uint32_t place) {
   std::byte* memory = active.transfer.memory + active.done;
   const auto rest = static_cast<unsigned>(kBlockBytes.value - active.done);
   const std::uint64_t offset = active.transfer.offset + active.done;
+  constexpr int kFile = 0;  // its place among the registered ones
   if (active.transfer.write)
-    ::io_uring_prep_write(sqe, file_, memory, rest, offset);
+    ::io_uring_prep_write(sqe, kFile, memory, rest, offset);
   else
-    ::io_uring_prep_read(sqe, file_, memory, rest, offset);
+    ::io_uring_prep_read(sqe, kFile, memory, rest, offset);
+  ::io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
   ::io_uring_sqe_set_data64(sqe, place);
 }
 

@@ -2,8 +2,8 @@
 
 #include <liburing.h>
 
+#include <initializer_list>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "machines/cpu/block_io.h"
@@ -15,8 +15,9 @@ namespace spillway {
 // could not be moved, and polling threads would take the cores from the script.
 class Ring final : public BlockIo {
  public:
-  // Both outlive the ring. The error says why io_uring cannot be had, and the remedy.
-  static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell);
+  // Both outlive the ring. The file, and those in `kept_open`, stay open as long as the ring lives, even if the script
+  // closes all descriptors that it finds. The error says why io_uring cannot be had, and the remedy.
+  static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell, std::initializer_list<int> kept_open = {});
   ~Ring() override;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -24,8 +25,6 @@ class Ring final : public BlockIo {
   void start(const Transfer& transfer) override;
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override;
   int fd() const { return ring_.ring_fd; }
-  // Keeps these files open as long as the ring lives, even if the script closes all descriptors that it finds.
-  Result<> keep_open(std::span<const int> descriptors);
 
  private:
   struct Active {
@@ -34,12 +33,11 @@ class Ring final : public BlockIo {
     bool in_use = false;
   };
 
-  Ring(int file, const Doorbell& bell) : file_(file), bell_(bell), active_(kDepth) {}
+  explicit Ring(const Doorbell& bell) : bell_(bell), active_(kDepth) {}
   void prepare(std::uint32_t place);
   void listen();
   void take(const io_uring_cqe& cqe, std::vector<Completion>& ended);
 
-  int file_;
   const Doorbell& bell_;
   io_uring ring_{};
   bool open_ = false;

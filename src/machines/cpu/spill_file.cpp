@@ -106,7 +106,7 @@ Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) 
                     "name another directory with --ssd",
                     to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return SpillFile(directory, std::move(fd), static_cast<std::uint32_t>(std::min(slots, kMost)));
+  return SpillFile(directory, out_of_reach(std::move(fd)), static_cast<std::uint32_t>(std::min(slots, kMost)));
 }
 
 Result<> SpillFile::reserve(std::uint32_t slots) {

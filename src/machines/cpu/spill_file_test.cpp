@@ -28,14 +28,15 @@ std::string refusal(const std::string& directory, Bytes capacity = {}) {
 bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(SpillFile, IsPrivateAndHasNoName) {
-  const auto before = std::distance(std::filesystem::directory_iterator(kDirectory), {});
-  const auto file = SpillFile::open(kDirectory, 64_MiB);
+  std::string folder = std::string(kDirectory) + "/spillway-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const auto file = SpillFile::open(folder, 64_MiB);
+  EXPECT_EQ(::rmdir(folder.c_str()), 0) << "something is in it";
   ASSERT_TRUE(file) << file.error().message;
   struct stat status{};
   ASSERT_EQ(::fstat(file->fd(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777, 0600u);
   EXPECT_EQ(status.st_nlink, 0u);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(kDirectory), {}), before);
 }
 
 TEST(SpillFile, PromisesOnlySpaceThatItHas) {

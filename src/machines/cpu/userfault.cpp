@@ -93,7 +93,7 @@ Result<Userfault> Userfault::open() {
   TRY(UniqueFd fd, open_descriptor());
   if (const int error = shake_hands(fd.get(), kNeeded | (can_move ? UFFD_FEATURE_MOVE : 0), offered); error != 0)
     return fail(Errc::unavailable, fmt::format("page faults cannot be served: UFFDIO_API: {}", errno_text(error)));
-  return Userfault(std::move(fd), can_move);
+  return Userfault(out_of_reach(std::move(fd)), can_move);
 }
 
 namespace {
