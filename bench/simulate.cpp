@@ -54,7 +54,7 @@ Trace doubled(const Trace& trace) {
   std::vector<TensorId> second(trace.tensors.size());
   for (std::uint32_t id = 0; id < trace.tensors.size(); ++id) {
     second[id] = {id};
-    if (trace.tensors[id].persistent || trace.tensors[id].carried_from) continue;
+    if (trace.tensors[id].persistent) continue;
     second[id] = {static_cast<std::uint32_t>(twice.tensors.size())};
     twice.tensors.push_back(trace.tensors[id]);
   }

@@ -65,9 +65,9 @@ TEST(Lifetimes, APeriodLastsFromTheEndOfAUseToTheStartOfTheNext) {
   EXPECT_EQ(l.periods[0].tensor, TensorId{0});
   EXPECT_EQ(l.periods[0].after, KernelId{0});
   EXPECT_EQ(l.periods[0].before, KernelId{4});
-  EXPECT_EQ(length_of(l.periods[0], timeline), Nanos{2 + 20 + 3 + 30 + 4 + 40 + 5});
+  EXPECT_EQ(time_of(l.periods[0], timeline), Nanos{2 + 20 + 3 + 30 + 4 + 40 + 5});
   EXPECT_EQ(l.periods[1].tensor, TensorId{1});
-  EXPECT_EQ(length_of(l.periods[1], timeline), Nanos{2 + 20 + 3});
+  EXPECT_EQ(time_of(l.periods[1], timeline), Nanos{2 + 20 + 3});
   EXPECT_EQ(l.periods[2].tensor, TensorId{2});
   EXPECT_EQ(l.periods[3].tensor, TensorId{3});
 }
@@ -81,7 +81,7 @@ TEST(Lifetimes, APersistentTensorRestsAcrossTheIterationsEnd) {
   EXPECT_EQ(period->tensor, TensorId{3});
   EXPECT_EQ(period->after, KernelId{3});
   EXPECT_EQ(period->before, KernelId{1});
-  EXPECT_EQ(length_of(*period, ideal_timeline(t)), Nanos{5 + 50 + 1 + 10 + 2});
+  EXPECT_EQ(time_of(*period, ideal_timeline(t)), Nanos{5 + 50 + 1 + 10 + 2});
 }
 
 TEST(Lifetimes, OneUseInAnIterationLeavesTheRestOfItInactive) {
@@ -92,7 +92,7 @@ TEST(Lifetimes, OneUseInAnIterationLeavesTheRestOfItInactive) {
   ASSERT_FALSE(l.periods.empty());
   EXPECT_TRUE(l.periods[0].wraps);
   EXPECT_EQ(l.periods[0].after, l.periods[0].before);
-  EXPECT_EQ(length_of(l.periods[0], ideal_timeline(t)), Nanos{165 - 10});
+  EXPECT_EQ(time_of(l.periods[0], ideal_timeline(t)), Nanos{165 - 10});
 }
 
 TEST(Lifetimes, ATensorCarriedFromItselfDiesBeforeItIsBorn) {

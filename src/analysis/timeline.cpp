@@ -14,7 +14,7 @@ Timeline ideal_timeline(const Trace& trace) {
   return timeline;
 }
 
-Nanos length_of(const InactivePeriod& period, const Timeline& timeline) {
+Nanos time_of(const InactivePeriod& period, const Timeline& timeline) {
   const Nanos next_use = timeline.start_of(period.before);
   return (period.wraps ? next_use + timeline.iteration : next_use) - timeline.end_of(period.after);
 }

@@ -22,6 +22,6 @@ struct Timeline {
 Timeline ideal_timeline(const Trace& trace);
 
 // How long the tensor is unused: to the next use's start, in the next iteration if the period wraps.
-Nanos length_of(const InactivePeriod& period, const Timeline& timeline);
+Nanos time_of(const InactivePeriod& period, const Timeline& timeline);
 
 }  // namespace spillway

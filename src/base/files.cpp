@@ -41,7 +41,9 @@ Result<std::string> read_file(const std::string& path, Bytes limit) {
     content.resize(used + static_cast<std::size_t>(got));
     if (got == 0) return content;
     if (content.size() > limit.value)
-      return fail(Errc::bad_input, fmt::format("cannot read {}: it is larger than {}", path, to_text(limit)));
+      return fail(Errc::bad_input,
+                  fmt::format("cannot read {}: it is larger than {}, the most that is read; is it the file you meant?",
+                              path, to_text(limit)));
   }
 }
 

@@ -94,6 +94,7 @@ Result<int> run(const CompareOptions& options) {
 void add_compare_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("compare", "All policies, or some, side by side on one machine");
   command->footer(
+      policy_summaries() +
       "Examples:\n  spillway compare model.trace --machine a100\n"
       "  spillway compare model.trace --machine a100 --set device.memory=20GiB --policies uvm,g10\n"
       "`out` and `in` are the bytes that leave and reach the device in a steady iteration. Status 3: the memory "

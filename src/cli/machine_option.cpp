@@ -3,17 +3,17 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/files.h"
 #include "machines/cpu/probe.h"
 #include "plan/machine_file.h"
 #include "plan/this_machine.h"
-#include "report/progress.h"
 
 namespace spillway {
 namespace {
 
 // Both the device and host memory of `this` are parts of its RAM: how large a part the user says with --set.
 Result<MachineModel> measure(const std::string& ssd_folder) {
-  const Progress progress("measuring this machine", 0);
+  tell("spillway: measuring this machine once, which takes up to 10 seconds\n");
   TRY(const MachineProbe probe, probe_machine(ssd_folder));
   MachineModel machine;
   machine.description = "this machine as measured";

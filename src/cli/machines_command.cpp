@@ -16,8 +16,7 @@ namespace {
 
 struct MachinesOptions {
   std::string name, ssd_folder = "/var/tmp";
-  bool json = false;
-  bool again = false;
+  bool json = false, toml = false, again = false;
 };
 
 nlohmann::ordered_json json_of(const MachineModel& machine) {
@@ -25,13 +24,21 @@ nlohmann::ordered_json json_of(const MachineModel& machine) {
   values["name"] = machine.name;
   values["hash"] = machine.hash;
   values["description"] = machine.description;
-  for (const MachineValue& value : values_of(machine)) values[std::string(value.key)] = value.number;
+  for (const MachineValue& value : values_of(machine)) {
+    auto& number = values[std::string(value.key)];
+    number = value.number;
+    if (value.is_time) number = seconds(Nanos{value.number});
+  }
   return values;
 }
 
 // One machine, with every key that --set takes.
 Result<int> show_one(const MachinesOptions& options) {
   TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder, options.again));
+  if (options.toml) {
+    TRY_VOID(print(to_toml(machine)));
+    return kSuccess;
+  }
   if (options.json) {
     nlohmann::ordered_json report = new_report();
     report["machine"] = json_of(machine);
@@ -80,13 +87,15 @@ void add_machines_command(CLI::App& app, int& status) {
       "Examples:\n  spillway machines\n  spillway machines a100          every key and value, as --set takes them\n"
       "  spillway machines mine.toml     checks a file of yours\n"
       "  spillway machines this          what a probe of a few seconds measures here\n"
-      "A file starts as a copy of one of machines/*.toml; docs/formats/machine.md explains each key.");
+      "  spillway machines a100 --toml   a file to begin with: > mine.toml\n");
   auto options = std::make_shared<MachinesOptions>();
   command->add_option("NAME", options->name,
                       "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder");
   command->add_option("--ssd", options->ssd_folder, "where `this` measures its SSD")->capture_default_str();
   command->add_flag("--again", options->again, "measure `this` though it has been measured before");
-  command->add_flag("--json", options->json, "one JSON object, for programs");
+  CLI::Option* json =
+      command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
+  command->add_flag("--toml", options->toml, "the machine NAME as a machine file")->needs("NAME")->excludes(json);
   command->callback([options, &status] { status = finish(show_machines(*options)); });
 }
 

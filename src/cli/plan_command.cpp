@@ -63,7 +63,7 @@ std::string plan_table(const Evaluation& evaluation, const Case& input) {
 std::string listing_of(const Evaluation& evaluation, const Case& input) {
   std::string text;
   for (const std::string& line : listing(evaluation.plan, input.loaded.trace, input.lifetimes))
-    text += printable(line) + '\n';
+    text += printable(line, line.size()) + '\n';
   return text;
 }
 
@@ -84,17 +84,12 @@ Result<int> plan(const PlanOptions& options) {
   return feasible ? kSuccess : kInfeasible;
 }
 
-std::string policy_names() {
-  std::string names;
-  for (const Policy& policy : kPolicies) names.append(names.empty() ? "" : ", ").append(policy.name);
-  return names;
-}
-
 }  // namespace
 
 void add_plan_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("plan", "What to move when, so that an iteration fits a machine");
   command->footer(
+      policy_summaries() +
       "Examples:\n  spillway plan model.trace --policy g10 --machine a100 -o model.plan\n"
       "  spillway plan model.trace --policy g10 --machine a100 --set device.memory=20GiB --listing\n"
       "A plan is JSON that can be edited by hand; `spillway simulate --plan` runs it. Status 3: the memory cannot "

@@ -25,8 +25,8 @@ void add_show_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("show", "What one training iteration looks like");
   command->footer(
       "Examples:\n  spillway show model.trace\n  spillway show model.trace.zst --json\n"
-      "Peak live is what the iteration needs with all memory; the largest working set is the least that any machine "
-      "needs;\n"
+      "Peak live is what the iteration needs with all memory; the largest working set is the least for policies whose\n"
+      "kernels cannot fault (g10-gds, g10-host), others do with less;\n"
       "inactive periods are the times in which a tensor can be somewhere else.");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();

@@ -71,16 +71,15 @@ Result<int> run(const SimulateOptions& options) {
 void add_simulate_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("simulate", "How long an iteration takes on a machine under one policy");
   command->footer(
+      policy_summaries() +
       "Examples:\n  spillway simulate model.trace --policy uvm --machine a100\n"
       "  spillway simulate model.trace --plan model.plan --machine a100 --set ssd.count=2\n"
       "Runs iterations until two are equal (20 at most). Status 3: the memory cannot suffice; the missing bytes are "
       "said.");
   auto options = std::make_shared<SimulateOptions>();
   command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
-  std::string names;
-  for (const Policy& policy : kPolicies) names.append(names.empty() ? "" : ", ").append(policy.name);
   CLI::Option_group* what = command->add_option_group("what decides");
-  what->add_option("--policy", options->policy, names);
+  what->add_option("--policy", options->policy, policy_names());
   what->add_option("--plan", options->plan, "a plan that `spillway plan -o` has written, edited or not");
   what->require_option(1);
   options->machine.add_to(*command);

@@ -186,28 +186,40 @@ std::vector<MachineValue> values_of(const MachineModel& machine) {
   MachineModel copy = machine;
   std::vector<MachineValue> values;
   for (const MachineField& field : machine_fields())
-    values.push_back({field.key, field.meaning, field.of(copy), field_text(field, field.of(copy))});
+    values.push_back({field.key, field.meaning, field.of(copy), field.unit == FieldUnit::duration,
+                      field_text(field, field.of(copy))});
   return values;
 }
 
+namespace {
+
+// "40GiB" where that is exact, else the number with the smallest unit.
+std::string exact_text(const MachineField& field, std::uint64_t value) {
+  if (field.unit == FieldUnit::count) return std::to_string(value);
+  std::string text = field_text(field, value);
+  std::erase(text, ' ');
+  const auto read = parse_field(field, text);
+  if (read && *read == value) return '"' + text + '"';
+  return field.unit == FieldUnit::duration ? fmt::format(R"("{}ns")", value) : std::to_string(value);
+}
+
+std::string quoted(const std::string& text) {
+  std::ostringstream out;
+  out << toml::value<std::string>(text);
+  return out.str();
+}
+
+}  // namespace
+
 std::string to_toml(const MachineModel& machine) {
   MachineModel copy = machine;
-  toml::table root;
-  root.insert("name", machine.name);
-  root.insert("description", machine.description);
+  std::string out = fmt::format("name = {}\ndescription = {}\n", quoted(machine.name), quoted(machine.description));
+  std::string_view table;
   for (const MachineField& field : machine_fields()) {
-    if (!root.contains(field.table())) root.insert(field.table(), toml::table{});
-    const std::uint64_t value = field.of(copy);
-    const bool timed = field.unit == FieldUnit::duration;
-    toml::table& table = *root[field.table()].as_table();
-    if (timed)
-      table.insert(field.name(), fmt::format("{}ns", value));
-    else
-      table.insert(field.name(), static_cast<std::int64_t>(value));
+    if (std::exchange(table, field.table()) != field.table()) out += fmt::format("\n[{}]\n", table);
+    out += fmt::format("{} = {}\n", field.name(), exact_text(field, field.of(copy)));
   }
-  std::ostringstream out;
-  out << root << '\n';
-  return out.str();
+  return out;
 }
 
 }  // namespace spillway

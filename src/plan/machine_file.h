@@ -30,7 +30,8 @@ std::string to_toml(const MachineModel& machine);
 // Each value as key and text for people, in the order of the documentation.
 struct MachineValue {
   std::string_view key, meaning;
-  std::uint64_t number;  // in bytes, bytes per second or nanoseconds
+  std::uint64_t number;  // in bytes, bytes per second or, if it is a time, nanoseconds
+  bool is_time;
   std::string text;
 };
 std::vector<MachineValue> values_of(const MachineModel& machine);

@@ -68,8 +68,8 @@ TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
                          "unknown key link.colour; the keys are device.memory");
   expect_machine_refused("to_device = 15754000000", "", "link.to_device is missing");
   expect_machine_refused("[link]", "[lnk]", "unknown key lnk.");
-  expect_machine_refused("memory = 42949672960", "memory = '2PiB'", "device.memory: '2PiB' is too large");
-  expect_machine_refused("cost = '20000ns'", "cost = 20", "fault.cost: '20' is not a duration");
+  expect_machine_refused("memory = \"40GiB\"", "memory = '2PiB'", "device.memory: '2PiB' is too large");
+  expect_machine_refused("cost = \"20us\"", "cost = 20", "fault.cost: '20' is not a duration");
   expect_machine_refused("count = 1", "count = 1.5", "ssd.count");
   expect_machine_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
   expect_machine_refused("[link]", "[link", "line");

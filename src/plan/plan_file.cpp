@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "spillway-plan";
 constexpr std::uint64_t kVersionOfFormat = 1;
-constexpr Bytes kMostPlanBytes = 256_MiB;
+constexpr Bytes kMostPlanBytes = 64_MiB;  // a million commands
 constexpr int kDeepest = 8;
 
 // Reads members of one object and says where it failed.
@@ -77,6 +77,12 @@ bool too_deep(std::string_view json) {
     }
   }
   return false;
+}
+
+// "syntax error while parsing ...", without the library's own prefix.
+std::string_view reason(std::string_view text) {
+  const std::size_t prefix = text.find("] ");
+  return prefix == std::string_view::npos ? text : text.substr(prefix + 2);
 }
 
 Result<Tier> tier(const Reader& reader) {
@@ -191,7 +197,9 @@ Result<Plan> parse_plan(std::string_view json, const std::string& where) {
       return fail(Errc::bad_input, fmt::format("{}: the key '{}' stands twice in one object; drop one", where, twice));
     return read(root, where);
   } catch (const nlohmann::json::exception& error) {
-    return fail(Errc::bad_input, fmt::format("{}: not a plan in JSON: {}", where, error.what()));
+    return fail(Errc::bad_input, fmt::format("{}: not a plan in JSON: {}; is it cut off? make it again with "
+                                             "`spillway plan -o`",
+                                             where, reason(error.what())));
   }
 }
 

@@ -26,10 +26,11 @@ TEST(G10Property, PlansPassTheValidatorAndMoveNothingThatFits) {
     const Bytes peak = std::ranges::max(lifetimes.live);
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
     const MachineModel model = machine({std::max<std::uint64_t>(1, peak.value / 100 * percent)});
-    for (const PlanFn planner : {plan_g10_gds, plan_g10}) {
+    for (const bool use_host : {false, true}) {
+      const PlanFn planner = use_host ? plan_g10 : plan_g10_gds;
       Plan plan = planner({trace, lifetimes, model});
       plan.trace_hash = "h";
-      const auto valid = validate_plan(plan, trace, "h", lifetimes, model);
+      const auto valid = validate_plan(plan, trace, "h", lifetimes, model, use_host);
       RC_ASSERT(valid.has_value());
       if (peak <= model.device.memory) RC_ASSERT(plan.evictions.empty() && plan.prefetches.empty());
       RC_ASSERT(plan.evictions.size() == plan.prefetches.size());

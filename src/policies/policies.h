@@ -44,5 +44,7 @@ inline constexpr std::array kPolicies{
 
 // Errors list the names there are.
 Result<Policy> policy_by_name(std::string_view name);
+std::string policy_names();      // "ideal, uvm, ..."
+std::string policy_summaries();  // a line each, for helps
 
 }  // namespace spillway

@@ -39,8 +39,10 @@ Result<std::string> decompress_zstd(std::string_view content, Bytes limit, const
       return fail(Errc::bad_input, fmt::format("cannot decompress {}: {} near byte {}; make the file again", where,
                                                ZSTD_getErrorName(missing), at));
     if (text.size() > limit.value)
-      return fail(Errc::bad_input, fmt::format("cannot decompress {}: it holds more than {}, the most that is read",
-                                               where, to_text(limit)));
+      return fail(
+          Errc::bad_input,
+          fmt::format("cannot decompress {}: it holds more than {}, the most that is read; is it the file you meant?",
+                      where, to_text(limit)));
     output_was_full = out.pos == step && missing != 0;
   }
   if (missing != 0)

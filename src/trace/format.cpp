@@ -19,11 +19,13 @@ std::string hash_of(std::string_view content) {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-Result<std::string> quoted(const std::string& text) {
+Result<std::string> quoted(const std::string& text, const std::string& whose) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    return fail(Errc::bad_input, "cannot write the trace: a name in it is not UTF-8; rename it");
+    return fail(
+        Errc::bad_input,
+        fmt::format("cannot write the trace: the name of {} is not UTF-8; rename it where it comes from", whose));
   }
 }
 
@@ -42,7 +44,7 @@ void append_accesses(std::string& out, const Trace& trace, std::span<const Acces
 
 Result<> append_tensor(std::string& out, const Trace& trace, TensorId id) {
   const Tensor& tensor = trace[id];
-  TRY(const std::string name, quoted(tensor.name));
+  TRY(const std::string name, quoted(tensor.name, fmt::format("tensor {}", id.value)));
   fmt::format_to(std::back_inserter(out), R"({{"id":{},"name":{},"bytes":{},"kind":"{}","persistent":{})", id.value,
                  name, tensor.bytes.value, to_text(tensor.kind), tensor.persistent);
   if (tensor.carried_from) fmt::format_to(std::back_inserter(out), R"(,"carried_from":{})", tensor.carried_from->value);
@@ -51,7 +53,7 @@ Result<> append_tensor(std::string& out, const Trace& trace, TensorId id) {
 }
 
 Result<> append_kernel(std::string& out, const Trace& trace, const Kernel& kernel) {
-  TRY(const std::string name, quoted(kernel.name));
+  TRY(const std::string name, quoted(kernel.name, fmt::format("kernel {}", &kernel - trace.kernels.data())));
   fmt::format_to(std::back_inserter(out), R"({{"name":{},"phase":"{}","duration_ns":{},"gap_ns":{},"reads":[)", name,
                  to_text(kernel.phase), kernel.duration.value, kernel.gap.value);
   append_accesses(out, trace, kernel.reads);
@@ -83,8 +85,8 @@ Result<LoadedTrace> parse_trace(std::string_view json, const std::string& where)
 }
 
 Result<std::string> to_json(const Trace& trace) {
-  TRY(const std::string name, quoted(trace.name));
-  TRY(const std::string source, quoted(trace.source));
+  TRY(const std::string name, quoted(trace.name, "the trace"));
+  TRY(const std::string source, quoted(trace.source, "its source"));
   std::string out = fmt::format(R"({{"format":"{}","version":1,"name":{},"source":{},)", kTraceFormat, name, source);
   out += "\n\"tensors\":[";
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {

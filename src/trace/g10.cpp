@@ -160,6 +160,7 @@ class Parser {
     if (persistent) return TensorKind::weight;
     if (list_ == List::inputs) return TensorKind::input;  // born here, filled from outside, without a transfer
     if (list_ == List::workspace) return TensorKind::workspace;
+    if (trace_.kernels.back().name.contains("LoadData")) return TensorKind::input;
     switch (trace_.kernels.back().phase) {
       case Phase::forward:
         return TensorKind::activation;

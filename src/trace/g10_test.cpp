@@ -79,6 +79,14 @@ TEST(G10, KindsFollowFromTheFirstUseAndDeathsFromTheLast) {
   EXPECT_EQ(trace->kernels[2].frees, (std::vector<TensorId>{{3}}));
 }
 
+TEST(G10, WhatLoadDataWritesIsInput) {
+  std::string text = kSample;
+  const auto trace = parse_g10(text.replace(text.find("Linear_Forward"), 14, "LoadData_A0"), "x", "x");
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->kernels[0].phase, Phase::forward);
+  EXPECT_EQ(trace->tensors[0].kind, TensorKind::input);
+}
+
 TEST(G10, NumbersWithGapsBecomeDenseIds) {
   std::string text = kSample;
   for (std::size_t at = 0; (at = text.find("tensor3", at)) != std::string::npos; ++at) text.replace(at, 7, "tensor900");

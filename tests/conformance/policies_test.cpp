@@ -45,7 +45,7 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveNothin
       if (policy.plan != nullptr) {
         plan = policy.plan({trace, lifetimes, model});
         plan->trace_hash = "hash";
-        const auto valid = validate_plan(*plan, trace, "hash", lifetimes, model);
+        const auto valid = validate_plan(*plan, trace, "hash", lifetimes, model, policy.traits.uses_host);
         if (!valid) RC_FAIL(valid.error().message);
       }
       const auto result = simulate(trace, lifetimes, model, policy.traits, plan ? &*plan : nullptr);

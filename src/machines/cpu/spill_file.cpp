@@ -67,7 +67,8 @@ Result<UniqueFd> make_nameless(const std::string& directory) {
       return refuse(Errc::bad_input, directory,
                     fmt::format("{}; name a directory that you may write to with --ssd", errno_text(error)));
     default:
-      return refuse(Errc::io, directory, fmt::format("cannot make a file: {}", errno_text(error)));
+      return refuse(Errc::io, directory,
+                    fmt::format("cannot make a file: {}; name another directory with --ssd", errno_text(error)));
   }
 }
 
