@@ -38,7 +38,7 @@ grant_userfaultfd() {
   local device=/dev/userfaultfd
   { [ "$(id -u)" -eq 0 ] || [ -w $device ] || [ "$(cat /proc/sys/vm/unprivileged_userfaultfd 2>/dev/null)" = 1 ]; } && return
   [ -e $device ] || { say "  $device is missing: this needs Linux 6.1 or newer, and in a container the device passed in (--device $device)"; return 1; }
-  install_packages acl
+  (install_packages acl) || return 1
   say "  granting $(id -un) access to $device by sudo; to undo it: sudo setfacl -b $device (a restart undoes it too)"
   as_root setfacl -m "u:$(id -u):rw" $device && return
   say "  sudo setfacl failed; ask an administrator for read and write access to $device"

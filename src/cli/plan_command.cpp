@@ -73,7 +73,7 @@ Result<int> plan(const PlanOptions& options) {
   TRY(const Case input, load_case(options.trace, std::move(machine)));
   TRY(const Evaluation evaluation, evaluate(policy, input));
   const bool feasible = evaluation.result.feasible;
-  if (feasible && !options.output.empty()) TRY_VOID(write_file(options.output, to_json(evaluation.plan)));
+  if (feasible && !options.output.empty()) TRY_VOID(save_plan(options.output, evaluation.plan));
   if (options.json) {
     TRY_VOID(print(json_of(evaluation, input)));
   } else if (options.listing && feasible) {

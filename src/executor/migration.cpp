@@ -87,7 +87,11 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::leaving) recall(block, out);
   });
-  ask({.rest = blocks, .urgency = urgency, .stream = stream});
+  // A signal may end a thread's wait, and then it faults on the same blocks again.
+  const auto same = [&](const Wish& wish) {
+    return wish.urgency == urgency && wish.stream == stream && wish.rest == blocks;
+  };
+  if (std::ranges::none_of(urgent_, same)) ask({.rest = blocks, .urgency = urgency, .stream = stream});
 }
 
 void Migration::ask(const Wish& wish) {

@@ -54,7 +54,7 @@ class Migration {
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
 
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
-  // of the one before.
+  // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
   bool plan_prefetch(BlockRange blocks);
   // A kernel starts to use these blocks: evictions of them that still wait are pointless.

@@ -48,7 +48,8 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
     windows_.push_back(std::move(recent));
   }
   Window& mine = windows_.back();
-  table_.pin(block);
+  // A signal may end a thread's wait, and then it faults on the same block again.
+  if (std::erase(mine.blocks, block) == 0) table_.pin(block);
   mine.blocks.push_back(block);
   if (mine.blocks.size() > window_blocks_) unpin_oldest(mine);
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "base/version.h"
 
 namespace spillway {
@@ -201,6 +202,15 @@ Result<Plan> parse_plan(std::string_view json, const std::string& where) {
                                              "`spillway plan -o`",
                                              where, reason(error.what())));
   }
+}
+
+Result<> save_plan(const std::string& path, const Plan& plan) {
+  const std::string text = to_json(plan);
+  if (text.size() <= kMostPlanBytes.value) return write_file(path, text);
+  return fail(Errc::bad_input,
+              fmt::format("cannot write {}: its {} moves take more than {}, the most that is read; plan "
+                          "for a smaller program",
+                          path, plan.moves(), to_text(kMostPlanBytes)));
 }
 
 Result<Plan> load_plan(const std::string& path) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "machines/cpu/choose_eviction.h"
 #include "machines/cpu/cpu_machine.h"
 #include "machines/cpu/memory_range.h"
 

@@ -17,6 +17,13 @@ def is_test(file):
     return file.stem.endswith("_test") or file.parts[0] == "tests"
 
 
+def precompiled(build):
+    """The source files, relative to the root, that see a precompiled header before their first line."""
+    entries = json.loads((Path(build) / "compile_commands.json").read_text())
+    return {Path(entry["file"]).relative_to(ROOT) for entry in entries
+            if "/cmake_pch.hxx " in entry["command"] and Path(entry["file"]).is_relative_to(ROOT)}
+
+
 def compile_commands(build):
     """Source file, relative to the root -> what its compiler is told, without precompiled header, input and output."""
     commands = {}

@@ -35,7 +35,7 @@ void count(Session& session) {
 
 void record(Session& session) {
   const char* file = session.config.record_path.data();
-  if (spillway::write_file(file, "{}\n")) session.state.recorded.set(file);
+  if (spillway::write_file(file, "{}\n")) session.state.recorded = 1;
 }
 
 }  // namespace

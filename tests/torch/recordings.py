@@ -77,7 +77,17 @@ def threads_that_do_not_train_are_no_part_of_it(with_session):
     check(trace, said)
     check("aten::randn" not in names(trace) and names(trace).count("aten::linear") == 2, names(trace))
     check(trace["tensors"][trace["kernels"][0]["reads"][0]]["kind"] == "input", trace["kernels"][0])
-    check(said["iterations"] == "12", said)
+    check(said["iterations"] == "12" and "threads that do not train" in said["notice"], said)
+
+
+def a_part_of_an_accumulation_is_no_iteration(with_session):
+    trace, said = run(with_session, "long_accumulation.py")
+    check(trace is None and "recorded" not in said and "1 optimizer step" in said["not_recorded"], said)
+
+
+def backward_passes_in_other_threads_end_iterations(with_session):
+    trace, said = run(with_session, "backward_in_threads.py")
+    check(trace["kernels"][-1]["phase"] == "backward" and "aten::sub_.Tensor" in names(trace), names(trace))
 
 
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
@@ -106,6 +116,8 @@ def main():
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
         threads_that_do_not_train_are_no_part_of_it,
+        a_part_of_an_accumulation_is_no_iteration,
+        backward_passes_in_other_threads_end_iterations,
         workers_stay_unmanaged_and_the_last_batch_is_left_out,
         changing_shapes_are_an_error_that_says_what_was_seen,
         out_of_memory_is_pytorchs_own_error,

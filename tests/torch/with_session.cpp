@@ -29,7 +29,7 @@ int report(const Session& session, int status) {
   for (const auto& notice : state.notices)
     if (notice.is_set()) fmt::print(stderr, "notice {}\n", notice.get());
   if (state.error.is_set()) fmt::print(stderr, "error {}\n", state.error.get());
-  if (state.recorded.is_set()) fmt::print(stderr, "recorded {}\n", state.recorded.get());
+  if (state.recorded != 0) fmt::print(stderr, "recorded {}\n", session.config.record_path.data());
   if (state.not_recorded.is_set()) fmt::print(stderr, "not_recorded {}\n", state.not_recorded.get());
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -33,7 +33,6 @@ void read_texts(const SessionState& state, RunReport& report) {
   for (const auto& notice : state.notices)
     if (notice.is_set()) report.notices.emplace_back(notice.get());
   report.error = state.error.get();
-  report.recorded = state.recorded.get();
   report.not_recorded = state.not_recorded.get();
 }
 
@@ -70,14 +69,15 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
       if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
   read_iterations(state, report);
   read_texts(state, report);
+  if (state.recorded != 0) report.recorded = text(session.config.record_path);
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
     report.not_recorded =
         report.loaded_torch
             ? fmt::format(
                   "the script ended with status {} after {} iterations, before its trace was written; that "
-                  "happens when an iteration has repeated itself, and without torch.optim when the script ends "
-                  "by itself",
+                  "happens when an iteration has repeated itself (without torch.optim: 32 times), or when the script "
+                  "ends by itself",
                   report.exit_status, report.iteration_count)
             : "the script never loaded PyTorch";
   report.left_behind = supervised.left_behind;

@@ -98,7 +98,7 @@ struct SessionState {
 
   Counter faults{0};                     // of blocks that had bytes
   Counter first_touches{0};              // of blocks that had none
-  Counter stall_ns{0};                   // kernels that were ready and waited
+  Counter stall_ns{0};                   // in which some thread waited for memory
   std::array<Counter, 9> moved_bytes{};  // by moved(): from * 3 + to
   Counter ssd_written_bytes{0};          // also by moves that were given up
   Counter peak_device_bytes{0};
@@ -113,7 +113,7 @@ struct SessionState {
   Counter notice_count{0};                         // may exceed the table
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
-  OnceText<kPathBytes> recorded;                   // the trace file, once it is complete
+  std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
 
   Counter iteration_count{0};  // may exceed the table

@@ -15,11 +15,12 @@ void for_each_tensor(const c10::IValue& value, F&& call) {
   }
 }
 
-// Sparse, oneDNN's own and functorch's tensors have no storage to speak of.
+// Sparse, oneDNN's own and functorch's tensors have no storage to speak of, nested ones no sizes.
 bool has_bytes(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.device().is_cpu()) return false;
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  return impl.has_storage() && !impl.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided;
+  return impl.has_storage() && !impl.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided &&
+         !tensor.is_nested();
 }
 
 c10::StorageImpl* storage_of(const at::Tensor& tensor) {
@@ -44,6 +45,7 @@ class Collector {
     if (!has_bytes(tensor)) return;
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     result_.needs_gradient |= tensor.requires_grad();
+    result_.writes_parameter |= tensor.requires_grad() && argument.use != Operator::Use::reads;
     const auto sizes = impl.sizes();
     const auto strides = impl.strides();
     mix(static_cast<std::uint64_t>(tensor.scalar_type()) * 64 + sizes.size());

@@ -1,8 +1,8 @@
 #include "hook/torch/hook.h"
 
-#include <fmt/format.h>
+#include <unistd.h>
 
-#include <cstdlib>
+#include <string>
 
 #include "base/text.h"
 #include "hook/session/hook_side.h"
@@ -14,19 +14,17 @@ namespace {
 
 thread_local std::unique_ptr<RunningKernel> running;
 
-// What this thread does for training. A thread that only prepares batches or evaluates trains nothing.
+// What this thread does for training. A thread that only prepares batches, evaluates or keeps copies trains nothing.
 struct Training {
-  bool trains = false;    // it has computed something that needs gradients, gradients, or an optimizer's step
+  bool trains = false;    // it has computed something that needs gradients, gradients, or new parameters
   int steps_open = 0;     // nested Optimizer.step calls
   StorageId optimizer{};  // the oldest storage that the step writes: tells optimizers apart
-  bool in_backward = false;
-  Nanos last_end{};  // of its kernels
 };
 thread_local Training training;
 
 // Without torch.optim, the end of a backward pass may turn out not to have ended an iteration. What has been repeated
-// so often has.
-constexpr std::uint64_t kSurelyIterations = 32;
+// so often probably has.
+constexpr std::uint64_t kProbablyIterations = 32;
 
 }  // namespace
 
@@ -93,9 +91,10 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                           : training.steps_open > 0 && !gradients ? Phase::optimizer
                                                                   : Phase::forward;
     const bool needs_gradient = gradients && accesses.needs_gradient;
-    training.trains |= needs_gradient || kernel->event.phase != Phase::forward;
+    training.trains |=
+        kernel->event.phase != Phase::forward || accesses.writes_parameter || (needs_gradient && op.differentiates);
     somebody_trains_ |= training.trains;
-    if (!op.ignored) backward_may_have_ended(kernel->event.phase);
+    if (!op.ignored && training.trains) backward_may_have_ended(kernel->event.phase);
     if (needs_gradient) iterations_.training_starts(start, memory_->faults());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
@@ -117,9 +116,10 @@ void Hook::kernel_ends() {
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   memory_->kernel_done();
   const std::scoped_lock lock(mutex_);
-  training.last_end = kernel->event.end;
+  if (is_recorded()) last_end_ = kernel->event.end;
   if (!recorder_) return;
   if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);
+  not_recorded_ += !kernel->op->ignored;
   for (const Birth& birth : kernel->event.births) born(birth);
   for (const StorageId dead : kernel->event.deaths) recorder_->died_outside(dead);
   if (is_recorded()) recorder_->leave_out(kernel->event.duration());
@@ -135,11 +135,11 @@ void Hook::born(Birth birth) {
 // Without an optimizer that says when it is done, the first kernel that is not of a backward pass ends one.
 void Hook::backward_may_have_ended(Phase next) {
   if (next == Phase::backward) {
-    training.in_backward = true;
-  } else if (training.in_backward) {
-    training.in_backward = false;
+    in_backward_ = true;
+  } else if (in_backward_) {
+    in_backward_ = false;
     if (has_optimizer_) return;
-    iterations_.backward_ended(training.last_end, memory_->faults());
+    iterations_.backward_ended(last_end_, memory_->faults());
     iteration_may_have_ended();
   }
 }
@@ -148,7 +148,7 @@ void Hook::iteration_may_have_ended() {
   if (!recorder_) return;
   const Nanos before = now();
   recorder_->anchor();
-  if (recorder_->take_news() && (has_optimizer_ || recorder_->repetitions() >= kSurelyIterations))
+  if (recorder_->take_news() && (has_optimizer_ || recorder_->repetitions() >= kProbablyIterations))
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   const Nanos ours = excess(now(), before);
   recorder_->leave_out(ours);
@@ -161,7 +161,7 @@ Result<> Hook::save_trace_so_far() {
   trace.name = name_of_command();
   const std::string path = session_.config.record_path.data();
   TRY_VOID(save_trace(path, trace));
-  session_.state.recorded.set(path);
+  session_.state.recorded = 1;
   return {};
 }
 
@@ -171,7 +171,10 @@ void Hook::optimizer_step_starts() {
   if (training.steps_open++ == 0) training.optimizer = {};
   if (has_optimizer_) return;
   has_optimizer_ = true;
-  if (recorder_) recorder_->forget_anchors();
+  if (!recorder_) return;
+  recorder_->forget_anchors();
+  // What was saved so far was a part of an iteration.
+  if (session_.state.recorded.exchange(0) != 0) ::unlink(session_.config.record_path.data());
 }
 
 void Hook::optimizer_step_ends() {
@@ -204,13 +207,18 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 void Hook::finish() {
   if (in_child()) return;
   const std::scoped_lock lock(mutex_);
-  if (!has_optimizer_ && training.in_backward) {
-    training.in_backward = false;
-    iterations_.backward_ended(training.last_end, memory_->faults());
+  if (!has_optimizer_ && in_backward_) {
+    in_backward_ = false;
+    iterations_.backward_ended(last_end_, memory_->faults());
     if (recorder_) recorder_->anchor();
   }
   if (!recorder_) return;
-  if (const auto saved = save_trace_so_far(); !saved) session_.state.not_recorded.set(saved.error().message);
+  if (const auto saved = save_trace_so_far(); !saved)
+    session_.state.not_recorded.set(saved.error().message);
+  else if (not_recorded_ > 0)
+    add_notice(session_, std::to_string(not_recorded_) +
+                             " operators ran on threads that do not train (they compute no gradients and change no "
+                             "parameters): the trace lacks them");
   recorder_.reset();
 }
 

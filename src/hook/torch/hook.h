@@ -80,8 +80,11 @@ class Hook {
   std::optional<Recorder> recorder_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  bool somebody_trains_ = false;  // some thread does
-  bool has_optimizer_ = false;    // the script marks its steps
+  bool somebody_trains_ = false;    // some thread does
+  bool has_optimizer_ = false;      // the script marks its steps
+  bool in_backward_ = false;        // since the last kernel of a thread that trains
+  Nanos last_end_;                  // of that kernel
+  std::uint64_t not_recorded_ = 0;  // operators of other threads
 };
 
 }  // namespace spillway

@@ -59,6 +59,7 @@ Operator describe(const c10::FunctionSchema& schema) {
   op.schema_name = schema.name();
   op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
   op.ignored = is_in(kIgnored, schema.name());
+  op.differentiates = !op.ignored && schema.name() != "aten::detach";
   for (const c10::Argument& argument : schema.arguments()) {
     Operator::Argument& entry = op.arguments.emplace_back();
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())

@@ -24,7 +24,8 @@ struct Operator {
   // true.
   int writes_statistics_if = -1;
   std::vector<int> statistics;
-  bool ignored = false;  // no part of an iteration: `item`, and what a DataLoader does between batches
+  bool ignored = false;        // no part of an iteration: `item`, and what a DataLoader does between batches
+  bool differentiates = true;  // what it makes needs gradients if an argument does
 
   std::string schema_name;  // as RecordFunction::name() gives it
 };

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "machines/cpu/choose_eviction.h"
 #include "machines/cpu/clock.h"
 #include "machines/cpu/memory_range.h"
 #include "machines/cpu/quiet_thread.h"

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "machines/cpu/eviction_method.h"
+#include "machines/cpu/choose_eviction.h"
 #include "machines/cpu/memory_range.h"
 
 namespace spillway {

@@ -136,13 +136,13 @@ TEST(Simulate, KernelsThatCannotFaultWantWholeTensorsAndOthersTheirBytes) {
 
 TEST(Simulate, ATimeOrSizeBeyondAllMachinesIsAnError) {
   Trace trace = round_robin(2);
-  for (Tensor& tensor : trace.tensors) tensor.bytes = 1_GiB * 1024;
-  for (Kernel& kernel : trace.kernels) kernel.reads[0].end = 1_GiB * 1024;
-  MachineModel model = machine(4_MiB, 1_GiB * 1024 * 512);
-  model.fault = {Nanos{10'000'000'000}, 4_KiB};
+  const MachineModel model = machine(4_MiB, 1_GiB * 1024 * 512);
+  for (Kernel& kernel : trace.kernels) kernel.duration = {std::uint64_t{1} << 62};
   const auto slow = simulate(trace, analyse_lifetimes(trace), model, {}, nullptr);
   ASSERT_FALSE(slow);
   EXPECT_NE(slow.error().message.find("146 years"), std::string::npos) << slow.error().message;
+  for (Tensor& tensor : trace.tensors) tensor.bytes = 1_GiB * 1024;
+  for (Kernel& kernel : trace.kernels) kernel.reads[0].end = 1_GiB * 1024;
   while (trace.kernels.size() < 4096) trace.kernels.push_back(trace.kernels[0]);
   const auto large = simulate(trace, analyse_lifetimes(trace), model, {}, nullptr);
   ASSERT_FALSE(large);

@@ -1,4 +1,4 @@
-"""A thread prepares batches with PyTorch's operators, at its own pace, and another one evaluates."""
+"""A thread prepares batches with PyTorch's operators, at its own pace; another one evaluates, logs and keeps copies."""
 import queue
 import threading
 
@@ -16,13 +16,16 @@ def prepare():
         batches.put(torch.randn(8, 16).mul(2).add(1))
 
 
-def evaluate():
+def watch():
     while not done.is_set():
         with torch.no_grad():
             net(torch.ones(4, 16)).sum().item()
+        copies = [parameter.detach().clone() for parameter in net.parameters()]
+        net.state_dict(), copies[0].mean().item(), loss.item()
 
 
-threads = [threading.Thread(target=prepare), threading.Thread(target=evaluate)]
+loss = net(torch.ones(4, 16)).sum()
+threads = [threading.Thread(target=prepare), threading.Thread(target=watch)]
 for thread in threads:
     thread.start()
 for step in range(12):

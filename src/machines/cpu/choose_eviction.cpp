@@ -1,4 +1,4 @@
-#include "machines/cpu/eviction_method.h"
+#include "machines/cpu/choose_eviction.h"
 
 #include <fmt/format.h>
 
