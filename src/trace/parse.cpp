@@ -306,8 +306,14 @@ bool Reader::parse_error(std::size_t position, const std::string&, const Json::e
   // "[json.exception.parse_error.101] parse error at line 1, column 5: why": what is ours to say, we say ourselves.
   std::string_view why = error.what();
   if (const auto id_end = why.find("] "); id_end != std::string_view::npos) why.remove_prefix(id_end + 2);
-  problem_ =
-      fmt::format("byte {}: it is not JSON in UTF-8: {}; if it was cut off, copy or make it again", position, why);
+  constexpr std::size_t kShown = 300;  // It may quote a number or text of any length.
+  const std::string_view more = why.size() > kShown ? "…" : "";
+  why = why.substr(0, kShown);
+  constexpr int kOutOfRange = 406;
+  problem_ = error.id == kOutOfRange
+                 ? fmt::format("byte {}: {}{}; write its true value", position, why, more)
+                 : fmt::format("byte {}: it is not JSON in UTF-8: {}{}; if it was cut off, copy or make it again",
+                               position, why, more);
   return false;
 }
 
@@ -320,11 +326,11 @@ std::string Reader::where() const {
       return "";
     case Place::tensor: {
       const std::string& name = trace_.tensors.back().name;
-      return fmt::format("tensor {}{}: ", trace_.tensors.size() - 1, name.empty() ? "" : fmt::format(" ('{}')", name));
+      return fmt::format("tensor {}{}: ", trace_.tensors.size() - 1, in_brackets(name));
     }
     default: {
       const std::string& name = trace_.kernels.back().name;
-      return fmt::format("kernel {}{}: ", trace_.kernels.size() - 1, name.empty() ? "" : fmt::format(" ('{}')", name));
+      return fmt::format("kernel {}{}: ", trace_.kernels.size() - 1, in_brackets(name));
     }
   }
 }

@@ -50,4 +50,10 @@ std::optional<Phase> phase(std::string_view text) {
   return std::nullopt;
 }
 
+std::string in_brackets(const std::string& name) {
+  constexpr std::size_t kShown = 100;
+  if (name.empty()) return "";
+  return " ('" + name.substr(0, kShown) + (name.size() > kShown ? "…" : "") + "')";
+}
+
 }  // namespace spillway

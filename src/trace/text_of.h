@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "trace/trace.h"
@@ -18,5 +19,8 @@ std::string_view to_text(TensorKind kind);
 std::string_view to_text(Phase phase);
 std::optional<TensorKind> tensor_kind(std::string_view text);
 std::optional<Phase> phase(std::string_view text);
+
+// " ('conv1')" for errors, or nothing for no name. Cut: what is wrong stands behind it and must be seen.
+std::string in_brackets(const std::string& name);
 
 }  // namespace spillway

@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "trace/text_of.h"
+
 namespace spillway {
 namespace {
 
@@ -13,14 +15,8 @@ constexpr std::uint64_t kMost = std::uint64_t{1} << 63;
 constexpr std::uint64_t kMostTime = std::uint64_t{1} << 57;  // twenty iterations of it, and their stalls, fit 64 bits
 constexpr std::size_t kMostKernels = std::size_t{1} << 31;
 
-// What is wrong stands behind the name, and must be seen whatever the name is.
-std::string short_name(const std::string& name) {
-  constexpr std::size_t kShown = 100;
-  return name.size() <= kShown ? name : name.substr(0, kShown) + "…";
-}
-
 std::string name_of(const Trace& trace, TensorId id) {
-  return fmt::format("tensor {} ('{}')", id.value, short_name(trace[id].name));
+  return fmt::format("tensor {}{}", id.value, in_brackets(trace[id].name));
 }
 
 // Walks the kernels once and follows each tensor from its birth to its death.
@@ -50,7 +46,7 @@ class Walk {
     return fail(Errc::bad_input, fmt::format("{}: {}", where_, what));
   }
   std::unexpected<Error> wrong(KernelId id, const std::string& what) const {
-    return wrong(fmt::format("kernel {} ('{}') {}", id.value, short_name(trace_[id].name), what));
+    return wrong(fmt::format("kernel {}{} {}", id.value, in_brackets(trace_[id].name), what));
   }
   std::unexpected<Error> wrong(TensorId id, const std::string& what) const {
     return wrong(fmt::format("{} {}", name_of(trace_, id), what));

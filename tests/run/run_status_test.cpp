@@ -21,7 +21,7 @@ TEST_F(RunStatus, IsAsShellsSayWhenThereIsNoSuchProgram) {
 TEST_F(RunStatus, AScriptWithoutPyTorchGetsOneLine) {
   const Ended ended = run({}, {"echo", "hello"});
   EXPECT_EQ(ended.out, "hello\n");
-  EXPECT_NE(ended.err.find("never loaded PyTorch"), std::string::npos);
+  EXPECT_NE(ended.err.find("made no tensors with PyTorch"), std::string::npos);
   EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1);
 }
 

@@ -48,7 +48,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   RunReport report;
   report.exit_status = supervised.exit_status;
   report.wall = supervised.wall;
-  report.loaded_torch = state.owner_pid.load() != 0;
+  report.made_tensors = state.owner_pid.load() != 0;
   const Nanos since{state.owner_since_ns.load()};
   if (since.value != 0) report.managed = excess(supervised.ended, since);
   report.policy = text(session.config.policy);
@@ -73,13 +73,13 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
     report.not_recorded =
-        report.loaded_torch
+        report.made_tensors
             ? fmt::format(
                   "the script ended with status {} after {} iterations, before its trace was written; that "
                   "happens when an iteration has repeated itself (without torch.optim: 32 times), or when the script "
                   "ends by itself",
                   report.exit_status, report.iteration_count)
-            : "the script never loaded PyTorch";
+            : "the script made no tensors with PyTorch";
   report.left_behind = supervised.left_behind;
   return report;
 }

@@ -24,7 +24,7 @@ struct RunReport {
 
   int exit_status = 0;
   Nanos wall;                 // of the script
-  bool loaded_torch = false;  // false: there was nothing to manage, and all below is zero
+  bool made_tensors = false;  // false: there was nothing to manage, and all below is zero
   Nanos managed;              // from the moment PyTorch was loaded
   std::string policy;
   EvictionMethod eviction_path = EvictionMethod::automatic;

@@ -44,7 +44,7 @@ std::string to_json(const RunReport& report) {
       {"spillway", kVersion},
       {"exit_status", report.exit_status},
       {"wall_seconds", seconds(report.wall)},
-      {"loaded_pytorch", report.loaded_torch},
+      {"made_tensors", report.made_tensors},
       {"policy", report.policy},
       {"eviction_path", decided ? Json(to_text(report.eviction_path)) : Json(nullptr)},
       {"device_budget_bytes", report.device_budget.value},
