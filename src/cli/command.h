@@ -40,6 +40,9 @@ int finish(const Result<int>& outcome);
 // All of `text` to stdout. Fails when nobody takes it (a full disk, a closed pipe).
 Result<> print(std::string_view text);
 
+// Refuses an output (of -o) that names no file, or a file that the command reads: that would be lost.
+Result<> check_new_file(const std::string& output, const std::string& input);
+
 // Every sub-command into `app`.
 void add_commands(CLI::App& app, int& status);
 

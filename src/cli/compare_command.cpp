@@ -97,8 +97,8 @@ void add_compare_command(CLI::App& app, int& status) {
       policy_summaries() +
       "Examples:\n  spillway compare model.trace --machine a100\n"
       "  spillway compare model.trace --machine a100 --set device.memory=20GiB --policies uvm,g10\n"
-      "`out` and `in` are the bytes that leave and reach the device in a steady iteration. Status 3: the memory "
-      "suffices under no policy.");
+      "`out` and `in` are the bytes that leave and reach the device in a steady iteration. Status 3: none of "
+      "these policies can do with the memory (ideal always can).");
   auto options = std::make_shared<CompareOptions>();
   command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
   command->add_option("--policies", options->policies, "some of them, with commas between; default: all")

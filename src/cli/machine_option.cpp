@@ -15,7 +15,7 @@ namespace {
 
 // Both the device and host memory of `this` are parts of its RAM: how large a part the user says with --set.
 Result<MachineModel> measure(const std::string& ssd_folder) {
-  if (::isatty(STDERR_FILENO) == 1) tell("measuring this machine, which takes up to 10 seconds\n");
+  if (::isatty(STDERR_FILENO) == 1) tell("spillway: measuring this machine, which takes up to 10 seconds\n");
   TRY(const MachineProbe probe, probe_machine(ssd_folder));
   MachineModel machine;
   machine.description = "this machine as measured";

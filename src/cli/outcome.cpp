@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "base/files.h"
 #include "cli/command.h"
@@ -21,6 +23,15 @@ int finish(const Result<int>& outcome) { return outcome ? *outcome : report_erro
 Result<> print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
   return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
+}
+
+Result<> check_new_file(const std::string& output, const std::string& input) {
+  std::error_code neither_is_there;
+  if (output.empty()) return fail(Errc::usage, "-o: it names no file");
+  if (std::filesystem::equivalent(output, input, neither_is_there))
+    return fail(Errc::usage,
+                fmt::format("-o {}: that is the file to read, and it would be lost; name another", output));
+  return {};
 }
 
 }  // namespace spillway

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -20,7 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct PlanOptions {
-  std::string trace, policy, output;
+  std::string trace, policy;
+  std::optional<std::string> output;
   MachineOption machine;
   bool listing = false, json = false;
 };
@@ -68,12 +70,14 @@ std::string listing_of(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<int> plan(const PlanOptions& options) {
+  if (options.output) TRY_VOID(check_new_file(*options.output, options.trace));
   TRY(const Policy policy, policy_by_name(options.policy));
   TRY(MachineModel machine, options.machine.load());
   TRY(const Case input, load_case(options.trace, std::move(machine)));
   TRY(const Evaluation evaluation, evaluate(policy, input));
   const bool feasible = evaluation.result.feasible;
-  if (feasible && !options.output.empty()) TRY_VOID(save_plan(options.output, evaluation.plan));
+  if (feasible && options.output) TRY_VOID(save_plan(*options.output, evaluation.plan));
+  if (!feasible && options.output) tell(fmt::format("spillway: no plan was written to {}\n", *options.output));
   if (options.json) {
     TRY_VOID(print(json_of(evaluation, input)));
   } else if (options.listing && feasible) {

@@ -109,7 +109,8 @@ void add_run_command(CLI::App& app, int& status) {
       "  spillway run --device-memory 8GiB --ssd /mnt/nvme -- python3 train.py\n"
       "  spillway run --device-memory 1GiB --host-memory 2GiB --json report.json -- python3 train.py --epochs 3\n"
       "The script is not changed: tensors that do not fit the device memory are moved out and come back when touched.\n"
-      "The first process that loads PyTorch owns the budget; others run unmanaged and are named in the report.\n"
+      "The first process that makes tensors with PyTorch owns the budget; others run unmanaged and are named in the "
+      "report.\n"
       "When the script has ended, background processes that it left are ended too.\n"
       "Exit status: the script's own, 128+N on signal N, 127 if there is no such program, 126 if it cannot be started; "
       "before it starts, 1 (error) or 2 (wrong usage).");

@@ -89,7 +89,7 @@ def is_proven(header, sources):
     if source not in sources:
         return False
     first = re.search(r'^#include (.*)$', (ROOT / source).read_text(), re.M)
-    return first is not None and first[1].strip('"').endswith(header.name)
+    return first is not None and first[1].strip('"') in (header.name, "/".join(header.parts[1:]))
 
 
 def check_headers(build):

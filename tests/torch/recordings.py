@@ -80,6 +80,11 @@ def threads_that_do_not_train_are_no_part_of_it(with_session):
     check(said["iterations"] == "12" and "threads that do not train" in said["notice"], said)
 
 
+def a_thread_may_train_while_the_main_one_evaluates(with_session):
+    trace, said = run(with_session, "trained_in_a_thread.py")
+    check(trace and names(trace).count("aten::linear") == 2 and said["iterations"] == "30", said)
+
+
 def a_part_of_an_accumulation_is_no_iteration(with_session):
     trace, said = run(with_session, "long_accumulation.py")
     check(trace is None and "recorded" not in said and "1 optimizer step" in said["not_recorded"], said)
@@ -88,6 +93,13 @@ def a_part_of_an_accumulation_is_no_iteration(with_session):
 def backward_passes_in_other_threads_end_iterations(with_session):
     trace, said = run(with_session, "backward_in_threads.py")
     check(trace["kernels"][-1]["phase"] == "backward" and "aten::sub_.Tensor" in names(trace), names(trace))
+
+
+def sparse_tensors_are_their_values_and_indices(with_session):
+    trace, _ = run(with_session, "sparse_gradients.py")
+    step = next(kernel for kernel in trace["kernels"] if kernel["phase"] == "optimizer")
+    read = [trace["tensors"][tensor]["bytes"] for tensor in step["reads"] if isinstance(tensor, int)]
+    check(64 * 16 * 4 in read and 64 * 8 in read, step)
 
 
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
@@ -116,8 +128,10 @@ def main():
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
         threads_that_do_not_train_are_no_part_of_it,
+        a_thread_may_train_while_the_main_one_evaluates,
         a_part_of_an_accumulation_is_no_iteration,
         backward_passes_in_other_threads_end_iterations,
+        sparse_tensors_are_their_values_and_indices,
         workers_stay_unmanaged_and_the_last_batch_is_left_out,
         changing_shapes_are_an_error_that_says_what_was_seen,
         out_of_memory_is_pytorchs_own_error,

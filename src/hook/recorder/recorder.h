@@ -43,7 +43,6 @@ class Recorder {
   // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
   // for nobody knows how the script will end.
   bool take_news() { return std::exchange(news_, false); }
-  std::uint64_t repetitions() const { return repetitions_; }  // of the iteration found
 
  private:
   void birth(const Birth& birth, std::uint64_t segment);

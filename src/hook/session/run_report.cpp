@@ -76,8 +76,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
         report.made_tensors
             ? fmt::format(
                   "the script ended with status {} after {} iterations, before its trace was written; that "
-                  "happens when an iteration has repeated itself (without torch.optim: 32 times), or when the script "
-                  "ends by itself",
+                  "happens when an iteration has repeated itself, without torch.optim when the script ends by itself",
                   report.exit_status, report.iteration_count)
             : "the script made no tensors with PyTorch";
   report.left_behind = supervised.left_behind;

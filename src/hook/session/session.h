@@ -77,7 +77,7 @@ class OnceText {
   std::array<char, kBytes> text_{};
 };
 
-// A process that loaded PyTorch while another one had the budget already.
+// A process that made tensors with PyTorch while another one had the budget already.
 struct UnmanagedProcess {
   std::atomic<std::int64_t> pid{0};
   OnceText<256> name;  // its command line
@@ -92,7 +92,7 @@ struct IterationRecord {
 struct SessionState {
   using Counter = std::atomic<std::uint64_t>;
 
-  std::atomic<std::int64_t> owner_pid{0};  // the first process that loaded PyTorch; 0: none did
+  std::atomic<std::int64_t> owner_pid{0};  // the first process that made a tensor with PyTorch; 0: none did
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 

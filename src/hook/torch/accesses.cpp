@@ -3,19 +3,28 @@
 namespace spillway {
 namespace {
 
+// A sparse tensor (COO) is its values and their indices. Asks no operator, since this runs within one.
+template <class F>
+void for_each_part(const at::Tensor& tensor, F&& call) {
+  if (!tensor.defined() || tensor.layout() != c10::kSparse || !tensor.device().is_cpu()) return call(tensor);
+  const auto& sparse = static_cast<const at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
+  call(sparse.indices());
+  call(sparse.values());
+}
+
 template <class F>
 void for_each_tensor(const c10::IValue& value, F&& call) {
   if (value.isTensor()) {
-    call(value.toTensor());
+    for_each_part(value.toTensor(), call);
   } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) call(tensor);
+    for (const at::Tensor& tensor : value.toTensorVector()) for_each_part(tensor, call);
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef())
-      if (element.isTensor()) call(element.toTensor());
+      if (element.isTensor()) for_each_part(element.toTensor(), call);
   }
 }
 
-// Sparse, oneDNN's own and functorch's tensors have no storage to speak of, nested ones no sizes.
+// CSR's, oneDNN's own and functorch's tensors have no storage to speak of, nested ones no sizes.
 bool has_bytes(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.device().is_cpu()) return false;
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
@@ -45,7 +54,8 @@ class Collector {
     if (!has_bytes(tensor)) return;
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     result_.needs_gradient |= tensor.requires_grad();
-    result_.writes_parameter |= tensor.requires_grad() && argument.use != Operator::Use::reads;
+    if (argument.use != Operator::Use::reads && tensor.requires_grad() && tensor.is_leaf())
+      result_.writes_parameter |= tensor.grad().defined();
     const auto sizes = impl.sizes();
     const auto strides = impl.strides();
     mix(static_cast<std::uint64_t>(tensor.scalar_type()) * 64 + sizes.size());

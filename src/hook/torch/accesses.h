@@ -18,7 +18,7 @@ struct Accesses {
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types
   bool needs_gradient = false;             // an argument requires grad
-  bool writes_parameter = false;           // and is written
+  bool writes_parameter = false;           // one that has a gradient is written: the step of an optimizer by hand
 };
 
 // Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.

@@ -1,7 +1,6 @@
 #include "hook/torch/hook.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <string>
 
 #include "base/text.h"
@@ -21,10 +20,6 @@ struct Training {
   StorageId optimizer{};  // the oldest storage that the step writes: tells optimizers apart
 };
 thread_local Training training;
-
-// Without torch.optim, the end of a backward pass may turn out not to have ended an iteration. What has been repeated
-// so often probably has.
-constexpr std::uint64_t kProbablyIterations = 32;
 
 }  // namespace
 
@@ -90,12 +85,11 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     kernel->event.phase = backward                                ? Phase::backward
                           : training.steps_open > 0 && !gradients ? Phase::optimizer
                                                                   : Phase::forward;
-    const bool needs_gradient = gradients && accesses.needs_gradient;
-    training.trains |=
-        kernel->event.phase != Phase::forward || accesses.writes_parameter || (needs_gradient && op.differentiates);
+    const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
+    training.trains |= kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates;
     somebody_trains_ |= training.trains;
     if (!op.ignored && training.trains) backward_may_have_ended(kernel->event.phase);
-    if (needs_gradient) iterations_.training_starts(start, memory_->faults());
+    if (differentiates) iterations_.training_starts(start, memory_->faults());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
         if (touch.writes && (training.optimizer == StorageId{} || touch.storage < training.optimizer))
@@ -116,7 +110,7 @@ void Hook::kernel_ends() {
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   memory_->kernel_done();
   const std::scoped_lock lock(mutex_);
-  if (is_recorded()) last_end_ = kernel->event.end;
+  if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
   if (!recorder_) return;
   if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);
   not_recorded_ += !kernel->op->ignored;
@@ -148,7 +142,8 @@ void Hook::iteration_may_have_ended() {
   if (!recorder_) return;
   const Nanos before = now();
   recorder_->anchor();
-  if (recorder_->take_news() && (has_optimizer_ || recorder_->repetitions() >= kProbablyIterations))
+  // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
+  if (recorder_->take_news() && has_optimizer_)
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   const Nanos ours = excess(now(), before);
   recorder_->leave_out(ours);
@@ -171,10 +166,7 @@ void Hook::optimizer_step_starts() {
   if (training.steps_open++ == 0) training.optimizer = {};
   if (has_optimizer_) return;
   has_optimizer_ = true;
-  if (!recorder_) return;
-  recorder_->forget_anchors();
-  // What was saved so far was a part of an iteration.
-  if (session_.state.recorded.exchange(0) != 0) ::unlink(session_.config.record_path.data());
+  if (recorder_) recorder_->forget_anchors();
 }
 
 void Hook::optimizer_step_ends() {
@@ -217,8 +209,8 @@ void Hook::finish() {
     session_.state.not_recorded.set(saved.error().message);
   else if (not_recorded_ > 0)
     add_notice(session_, std::to_string(not_recorded_) +
-                             " operators ran on threads that do not train (they compute no gradients and change no "
-                             "parameters): the trace lacks them");
+                             " operators of this run were on threads that do not train (they compute no gradients and "
+                             "change no parameters): a trace has none of those");
   recorder_.reset();
 }
 

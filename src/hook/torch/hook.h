@@ -82,7 +82,7 @@ class Hook {
   ForeignMemory foreign_;
   bool somebody_trains_ = false;    // some thread does
   bool has_optimizer_ = false;      // the script marks its steps
-  bool in_backward_ = false;        // since the last kernel of a thread that trains
+  bool in_backward_ = false;        // the last kernel of threads that train was one of a backward pass
   Nanos last_end_;                  // of that kernel
   std::uint64_t not_recorded_ = 0;  // operators of other threads
 };

@@ -7,6 +7,7 @@ from torch import nn
 
 torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
+shadow = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16))
 optimizer = torch.optim.Adam(net.parameters())
 batches, done = queue.Queue(maxsize=3), threading.Event()
 
@@ -20,6 +21,7 @@ def watch():
     while not done.is_set():
         with torch.no_grad():
             net(torch.ones(4, 16)).sum().item()
+        shadow.load_state_dict(net.state_dict())
         copies = [parameter.detach().clone() for parameter in net.parameters()]
         net.state_dict(), copies[0].mean().item(), loss.item()
 
