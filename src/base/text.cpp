@@ -97,4 +97,9 @@ Result<Nanos> parse_duration(std::string_view text) {
 
 std::string to_text(Nanos time) { return with_largest_unit(static_cast<double>(time.value), kTimeUnits); }
 
+std::string_view json_reason(std::string_view what) {
+  const std::size_t prefix = what.find("] ");
+  return prefix == std::string_view::npos ? what : what.substr(prefix + 2);
+}
+
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 #include <variant>
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1

@@ -80,12 +80,6 @@ bool too_deep(std::string_view json) {
   return false;
 }
 
-// "syntax error while parsing ...", without the library's own prefix.
-std::string_view reason(std::string_view text) {
-  const std::size_t prefix = text.find("] ");
-  return prefix == std::string_view::npos ? text : text.substr(prefix + 2);
-}
-
 Result<Tier> tier(const Reader& reader) {
   TRY(const std::string name, reader.text("to"));
   if (name == "host") return Tier::host;
@@ -200,7 +194,7 @@ Result<Plan> parse_plan(std::string_view json, const std::string& where) {
   } catch (const nlohmann::json::exception& error) {
     return fail(Errc::bad_input, fmt::format("{}: not a plan in JSON: {}; is it cut off? make it again with "
                                              "`spillway plan -o`",
-                                             where, reason(error.what())));
+                                             where, json_reason(error.what())));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "base/text.h"
 #include "trace/header_scan.h"
 #include "trace/parse.h"
 #include "trace/text_of.h"
@@ -303,9 +304,7 @@ bool Reader::end_array() {
 }
 
 bool Reader::parse_error(std::size_t position, const std::string&, const Json::exception& error) {
-  // "[json.exception.parse_error.101] parse error at line 1, column 5: why": what is ours to say, we say ourselves.
-  std::string_view why = error.what();
-  if (const auto id_end = why.find("] "); id_end != std::string_view::npos) why.remove_prefix(id_end + 2);
+  std::string_view why = json_reason(error.what());
   constexpr std::size_t kShown = 300;  // It may quote a number or text of any length.
   const std::string_view more = why.size() > kShown ? "…" : "";
   why = why.substr(0, kShown);

@@ -114,11 +114,11 @@ def main():
             file = write("bad.config", content)
             good &= fails(what, file, "import", "g10", file, "-o", str(output))
         for what, arguments in {
-            "no command": ["frobnicate"], "no policy": ["plan", trace, "--policy", "magic", *A100],
-            "no machine": ["plan", trace, "--policy", "g10", "--machine", "z9"],
-            "no such key": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
+            "frobnicate": ["frobnicate"], "magic": ["plan", trace, "--policy", "magic", *A100],
+            "z9": ["plan", trace, "--policy", "g10", "--machine", "z9"],
+            "device.colour": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
         }.items():
-            good &= fails(what, "", *arguments, status=(2,))
+            good &= fails(what, what, *arguments, status=(2,))
         good &= fails("no folder", "none", "import", "g10", str(HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config"),
                       "-o", str(folder / "none/x.trace"))
         left = sorted(path.name for path in folder.iterdir() if not path.name.startswith("bad."))

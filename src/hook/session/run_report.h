@@ -25,7 +25,7 @@ struct RunReport {
   int exit_status = 0;
   Nanos wall;                 // of the script
   bool made_tensors = false;  // false: there was nothing to manage, and all below is zero
-  Nanos managed;              // from the moment PyTorch was loaded
+  Nanos managed;              // from the first tensor on
   std::string policy;
   EvictionMethod eviction_path = EvictionMethod::automatic;
   Bytes device_budget, host_budget;

@@ -10,6 +10,7 @@
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
+
 Result<std::unique_ptr<FaultReader>> FaultReader::start(const Userfault& userfault, FaultQueue& queue,
                                                         const Doorbell& bell, Fail fail) {
   TRY(Doorbell stop, Doorbell::make());
