@@ -66,7 +66,45 @@ std::unexpected<Error> cannot_write(const std::string& path, int error) {
                                     errno_text(error)));
 }
 
+// The file under a temporary name, beside the one that it will replace.
+struct Draft {
+  UniqueFd fd;
+  std::string name, target;
+};
+
+// `there`: what path names now, if anything.
+Result<Draft> open_draft(const std::string& path, const struct stat* there) {
+  // What a link points to is replaced, not the link.
+  std::error_code ignored;
+  const std::string target = there != nullptr ? std::filesystem::canonical(path, ignored).string() : path;
+  // Not mkstemp(), which gives rights that only umask() could mend, and that is every thread's.
+  for (unsigned attempt = 0;; ++attempt) {
+    std::string name = fmt::format("{}.{}-{}", target, ::getpid(), attempt);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return Draft{UniqueFd(fd), std::move(name), target};
+    if (errno != EEXIST || attempt == 100) return cannot_write(path, errno);
+  }
+}
+
+// In a sticky folder such as /tmp nobody may replace somebody else's file.
+bool is_somebody_elses(const std::string& target, const struct stat& file) {
+  struct stat folder{};
+  const uid_t us = ::geteuid();
+  if (us == 0 || file.st_uid == us) return false;
+  return ::stat(std::filesystem::path(target).parent_path().c_str(), &folder) == 0 && (folder.st_mode & S_ISVTX) != 0 &&
+         folder.st_uid != us;
+}
+
 }  // namespace
+
+Result<> try_to_write(const std::string& path) {
+  struct stat status{};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  TRY(const Draft draft, open_draft(path, exists ? &status : nullptr));
+  ::unlink(draft.name.c_str());
+  if (exists && is_somebody_elses(draft.target, status)) return cannot_write(path, EPERM);
+  return {};
+}
 
 Result<> write_file(const std::string& path, std::string_view content) {
   struct stat status{};
@@ -84,23 +122,16 @@ Result<> write_file(const std::string& path, std::string_view content) {
     const int error = write_all(fd.get(), content);
     return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
   }
-  // What a link points to is replaced, not the link.
-  std::error_code ignored;
-  const std::string target = exists ? std::filesystem::canonical(path, ignored).string() : path;
-  std::string temporary = target + ".XXXXXX";
-  const int raw = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (raw < 0) return cannot_write(path, errno);
-  const UniqueFd fd(raw);
+  TRY(const Draft draft, open_draft(path, exists ? &status : nullptr));
+  const int fd = draft.fd.get();
   const auto give_up = [&](int error) {
-    ::unlink(temporary.c_str());
+    ::unlink(draft.name.c_str());
     return cannot_write(path, error);
   };
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  if (::fchmod(fd.get(), exists ? status.st_mode & 07777 : 0666 & ~mask) != 0) return give_up(errno);
-  if (const int error = write_all(fd.get(), content)) return give_up(error);
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) return give_up(errno);
-  if (::rename(temporary.c_str(), target.c_str()) != 0) return give_up(errno);
+  if (exists && ::fchmod(fd, status.st_mode & 07777) != 0) return give_up(errno);
+  if (const int error = write_all(fd, content)) return give_up(error);
+  if (::fsync(fd) != 0 && errno != EINVAL) return give_up(errno);
+  if (::rename(draft.name.c_str(), draft.target.c_str()) != 0) return give_up(errno);
   return {};
 }
 

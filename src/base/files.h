@@ -18,6 +18,10 @@ Result<std::string> read_file(const std::string& path, Bytes limit);
 // old file is as it was and nothing half-written is left.
 Result<> write_file(const std::string& path, std::string_view content);
 
+// What write_file() would find out before it writes the first byte, tried for real: root may write everywhere, and yet
+// /proc and read-only file systems take no file. Nothing is left behind, and a file that is there stays as it is.
+Result<> try_to_write(const std::string& path);
+
 // To stderr, as far as somebody takes it: a full disk or a closed pipe there must change nothing else.
 void tell(std::string_view text) noexcept;
 

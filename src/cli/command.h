@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -40,8 +41,8 @@ int finish(const Result<int>& outcome);
 // All of `text` to stdout. Fails when nobody takes it (a full disk, a closed pipe).
 Result<> print(std::string_view text);
 
-// Refuses an output (of -o) that names no file, or a file that the command reads: that would be lost.
-Result<> check_new_file(const std::string& output, const std::string& input);
+// Refuses an output (of -o) that names no file, or one of the files that the command reads: that would be lost.
+Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs);
 
 // Every sub-command into `app`.
 void add_commands(CLI::App& app, int& status);

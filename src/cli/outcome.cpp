@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -25,10 +26,13 @@ Result<> print(std::string_view text) {
   return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
 }
 
-Result<> check_new_file(const std::string& output, const std::string& input) {
-  std::error_code neither_is_there;
+Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs) {
   if (output.empty()) return fail(Errc::usage, "-o: it names no file");
-  if (std::filesystem::equivalent(output, input, neither_is_there))
+  const auto is_output = [&](const std::string& input) {
+    std::error_code neither_is_there;
+    return std::filesystem::equivalent(output, input, neither_is_there);
+  };
+  if (std::ranges::any_of(inputs, is_output))
     return fail(Errc::usage,
                 fmt::format("-o {}: that is the file to read, and it would be lost; name another", output));
   return {};

@@ -75,7 +75,8 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
-  return Pager::check(pager_config(config));
+  TRY(config.eviction_path, Pager::check(pager_config(config)));
+  return {};
 }
 
 Result<int> run(const RunOptions& options) {

@@ -34,12 +34,14 @@ class Choices {
 // Holds real contents (a stamp for each block), finishes moves in any order, fails some, and is late with cancels.
 class HostileMachine {
  public:
-  HostileMachine(std::uint32_t blocks, bool failing) : device_(blocks), below_(blocks), failing_(failing) {}
+  HostileMachine(std::uint32_t blocks, std::uint32_t frames, bool failing)
+      : device_(blocks), below_(blocks), frames_(frames), failing_(failing) {}
 
   void submit(const std::vector<Command>& commands, std::vector<bool>& launched) {
     for (const Command& command : commands) {
       if (const auto* move = std::get_if<Move>(&command)) {
         flights_.push_back({*move, {}, false});
+        if (move->to == Tier::device) take_frames(move->blocks.count);
         for (BlockId block = move->blocks.first; block < move->blocks.end(); ++block.value) {
           auto& from = move->from == Tier::device ? device_[block.value] : below_[block.value];
           CHECK(from.has_value());
@@ -47,6 +49,7 @@ class HostileMachine {
           if (move->from == Tier::device) from.reset();  // Unmapped from here on.
         }
       } else if (const auto* populate = std::get_if<Populate>(&command)) {
+        take_frames(populate->blocks.count);
         for (BlockId block = populate->blocks.first; block < populate->blocks.end(); ++block.value) {
           CHECK(!device_[block.value]);
           map(block.value, 0);
@@ -57,6 +60,7 @@ class HostileMachine {
           CHECK(from.has_value());
           from.reset();
         }
+        if (discard->tier == Tier::device) in_use_ -= discard->blocks.count;
       } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
         const auto flight = std::ranges::find(flights_, cancel->move, [](const Flight& f) { return f.move.id; });
         CHECK(flight != flights_.end());
@@ -90,7 +94,9 @@ class HostileMachine {
         below_[block] = flight.bytes[i];
       }
     }
-    if (cancelled || failed) return MoveFailed{flight.move.id, cancelled};
+    const bool moved = !cancelled && !failed;
+    if (moved == (flight.move.from == Tier::device)) in_use_ -= flight.move.blocks.count;
+    if (!moved) return MoveFailed{flight.move.id, cancelled};
     return MoveDone{flight.move.id};
   }
 
@@ -109,10 +115,16 @@ class HostileMachine {
     device_[block] = bytes;
     mapped_.push_back(block);
   }
+  // Mapped, leaving and arriving blocks; the executor's own account is not asked.
+  void take_frames(std::uint32_t count) {
+    in_use_ += count;
+    CHECK(in_use_ <= frames_);
+  }
 
   std::vector<std::optional<std::uint64_t>> device_, below_;
   std::vector<std::uint32_t> mapped_;
   std::vector<Flight> flights_;
+  std::uint32_t frames_, in_use_ = 0;
   bool failing_;
   std::uint32_t moves_ = 0;
   PerTier<std::uint32_t> failed_writes_;
@@ -147,7 +159,7 @@ class RandomProgram {
   RandomProgram(const Shape& shape, Choices& choices)
       : shape_(shape),
         choices_(choices),
-        machine_(shape.blocks, shape.failing),
+        machine_(shape.blocks, shape.device_blocks, shape.failing),
         expected_(shape.blocks),
         streams_(shape.streams),
         launched_(shape.streams),

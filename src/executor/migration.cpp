@@ -23,8 +23,6 @@ void drop_front(BlockRange& range, std::uint32_t count) {
   range.count -= count;
 }
 
-bool overlap(BlockRange a, BlockRange b) { return a.first < b.end() && b.first < a.end(); }
-
 // Joins the command to the one before it where both do the same to neighbouring blocks.
 void discard(BlockId block, Tier tier, std::vector<Command>& out) {
   if (!out.empty())
@@ -89,13 +87,14 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   });
   // A signal may end a thread's wait, and then it faults on the same blocks again.
   const auto same = [&](const Wish& wish) {
-    return wish.urgency == urgency && wish.stream == stream && wish.rest == blocks;
+    return wish.by.urgency == urgency && wish.by.stream == stream && wish.rest == blocks;
   };
-  if (std::ranges::none_of(urgent_, same)) ask({.rest = blocks, .urgency = urgency, .stream = stream});
+  if (std::ranges::none_of(urgent_, same)) ask({.rest = blocks, .by = {.urgency = urgency, .stream = stream}});
 }
 
 void Migration::ask(const Wish& wish) {
-  urgent_.insert(std::ranges::upper_bound(urgent_, wish.urgency, {}, &Wish::urgency), wish);
+  const auto urgency_of = [](const Wish& other) { return other.by.urgency; };
+  urgent_.insert(std::ranges::upper_bound(urgent_, wish.by.urgency, {}, urgency_of), wish);
 }
 
 bool Migration::eviction_possible(BlockId block) const {
@@ -106,8 +105,8 @@ bool Migration::eviction_possible(BlockId block) const {
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   bool any = false;
   for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
-  drop_overlapping(prefetches_, blocks);  // They were meant for the use that is now over.
-  if (any) evictions_[to].push_back(Wish{.rest = blocks, .urgency = Urgency::plan, .stream = {}});
+  for (const Tier from : {Tier::host, Tier::ssd}) prefetches_[from].drop_overlapping(blocks);  // for a use that is over
+  if (any) evictions_[to].push(blocks);
   return any;
 }
 
@@ -125,36 +124,28 @@ bool Migration::plan_prefetch(BlockRange blocks) {
       return other_below == below && (!below || table_.lower(block) == tier);
     };
     while (count < blocks.count && same({blocks.first.value + count})) ++count;
-    if (below) prefetches_[tier].push_back(Wish{.rest = {blocks.first, count}, .urgency = Urgency::plan, .stream = {}});
+    if (below) prefetches_[tier].push({blocks.first, count});
     any |= below;
     drop_front(blocks, count);
   }
   return any;
 }
 
-void Migration::drop_planned_evictions(BlockRange blocks) { drop_overlapping(evictions_, blocks); }
-
-void Migration::drop_overlapping(PerTier<std::deque<Wish>>& queues, BlockRange blocks) {
-  for (const Tier tier : {Tier::host, Tier::ssd})
-    std::erase_if(queues[tier], [&](const Wish& wish) { return overlap(wish.rest, blocks); });
+void Migration::drop_planned_evictions(BlockRange blocks) {
+  for (const Tier to : {Tier::host, Tier::ssd}) evictions_[to].drop_overlapping(blocks);
 }
 
 std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
-  std::vector<BlockRange> issued;
-  for (const Tier tier : {Tier::host, Tier::ssd})
-    for (const Wish& wish : prefetches_[tier])
-      if (overlap(wish.rest, blocks)) issued.push_back(wish.rest);
+  std::vector<BlockRange> issued = prefetches_.host.overlapping(blocks);
+  const std::vector<BlockRange> more = prefetches_.ssd.overlapping(blocks);
+  issued.insert(issued.end(), more.begin(), more.end());
   return issued;
 }
 
 void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   bool all_have_room = serve_urgent(arrived, out);
-  while (!all_have_room) {
-    const std::size_t before = out.size();
-    make_room(out);
-    if (out.size() == before) break;
+  while (!all_have_room && make_room(out))
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
-  }
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
   if (all_have_room)
     for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
@@ -177,7 +168,7 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     const BlockState state = table_.state(wish.rest.first);
     if (state == BlockState::resident) {
       // Called back, or brought for somebody else; it must stay until the instruction that touches it is done.
-      protect({wish.rest.first, 1}, wish.urgency, wish.stream);
+      protect({wish.rest.first, 1}, wish.by);
       drop_front(wish.rest, 1);
       continue;
     }
@@ -188,10 +179,10 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     if (state == BlockState::empty) {
       for_each_block(piece, [&](BlockId block) { table_.populate(block); });
       out.push_back(Populate{piece});
-      protect(piece, wish.urgency, wish.stream);
+      protect(piece, wish.by);
       arrived.push_back(piece);
     } else {
-      start_move(piece, table_.lower(piece.first), Tier::device, wish, wish.begun, out);
+      start_move(piece, table_.lower(piece.first), Tier::device, wish.by, wish.begun, out);
       wish.begun = true;
     }
     drop_front(wish.rest, piece.count);
@@ -199,9 +190,9 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
   return Served::wholly;
 }
 
-void Migration::protect(BlockRange blocks, Urgency urgency, StreamId stream) {
-  if (urgency != Urgency::fault) return;
-  for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(stream, block); });
+void Migration::protect(BlockRange blocks, const Asker& by) {
+  if (by.urgency != Urgency::fault) return;
+  for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(by.stream, block); });
 }
 
 BlockRange Migration::first_piece(BlockRange rest) const {
@@ -210,7 +201,7 @@ BlockRange Migration::first_piece(BlockRange rest) const {
   std::uint32_t count = 1;
   while (count < rest.count && count < options_.piece_blocks) {
     const BlockId block{rest.first.value + count};
-    if (table_.state(block) != state || (state != BlockState::empty && table_.lower(block) != lower)) break;
+    if (table_.state(block) != state || (state == BlockState::stored && table_.lower(block) != lower)) break;
     ++count;
   }
   return {rest.first, count};
@@ -222,9 +213,11 @@ Bytes Migration::bytes_of(BlockRange blocks) const {
   return sum;
 }
 
-void Migration::make_room(std::vector<Command>& out) {
+// True if it could do something for what waits.
+bool Migration::make_room(std::vector<Command>& out) {
   const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
   std::uint64_t looked = 0;
+  bool some_left = false;
   Bytes needed;
   for (const Wish& wish : urgent_) {
     for (BlockId block = wish.rest.first; block < wish.rest.end() && looked < ahead; ++block.value) {
@@ -232,17 +225,20 @@ void Migration::make_room(std::vector<Command>& out) {
       if (state != BlockState::stored && state != BlockState::empty) continue;
       needed += table_.bytes(block);
       ++looked;
-      while (table_.room(Tier::device) + table_.leaving() < needed)
-        if (!evict_one(needed, wish.urgency, wish.stream, out)) return;
+      while (table_.room(Tier::device) + table_.leaving() < needed) {
+        if (!evict_one(needed, wish.by, out)) return some_left;
+        some_left = true;
+      }
     }
   }
+  return some_left;
 }
 
-bool Migration::evict_one(Bytes needed, Urgency urgency, StreamId stream, std::vector<Command>& out) {
+bool Migration::evict_one(Bytes needed, const Asker& by, std::vector<Command>& out) {
   auto victim = table_.victim();
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
-  if (!victim && urgency != Urgency::fault && !flights_.empty()) return false;
-  while (!victim && protection_.relax(stream)) victim = table_.victim();
+  if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
+  while (!victim && protection_.relax(by.stream)) victim = table_.victim();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
     if (flights_.empty()) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;
@@ -257,7 +253,7 @@ bool Migration::evict_one(Bytes needed, Urgency urgency, StreamId stream, std::v
     if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
     return false;
   }
-  start_move({*victim, 1}, Tier::device, *to, Wish{.rest = {}, .urgency = urgency, .stream = stream}, false, out);
+  start_move({*victim, 1}, Tier::device, *to, by, false, out);
   return true;
 }
 
@@ -269,12 +265,11 @@ std::optional<Tier> Migration::victim_tier(Bytes bytes) const {
 }
 
 void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
-  std::deque<Wish>& queue = evictions_[to];
+  PlannedQueue& queue = evictions_[to];
   while (!queue.empty() && planned_in_flight_(Tier::device, to) < options_.planned_in_flight) {
-    Wish& wish = queue.front();
-    while (wish.rest.count > 0 && !eviction_possible(wish.rest.first)) drop_front(wish.rest, 1);
-    if (wish.rest.count == 0) {
-      queue.pop_front();
+    const PlannedQueue::Wish wish = queue.front();
+    if (!eviction_possible(wish.rest.first)) {
+      queue.drop_front(1, false);
       continue;
     }
     BlockRange piece = first_piece(wish.rest);
@@ -282,53 +277,45 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
     while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
     piece.count = count;
     if (table_.room(to) < bytes_of(piece)) return;
-    start_move(piece, Tier::device, to, wish, wish.begun, out);
-    wish.begun = true;
-    drop_front(wish.rest, piece.count);
+    start_move(piece, Tier::device, to, {.urgency = Urgency::plan}, wish.begun, out);
+    queue.drop_front(piece.count, true);
   }
 }
 
 void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
-  std::deque<Wish>& queue = prefetches_[from];
+  PlannedQueue& queue = prefetches_[from];
   while (!queue.empty() && planned_in_flight_(from, Tier::device) < options_.planned_in_flight) {
-    Wish& wish = queue.front();
-    const auto state = [&] { return table_.state(wish.rest.first); };
-    while (wish.rest.count > 0 && state() != BlockState::stored && state() != BlockState::leaving)
-      drop_front(wish.rest, 1);
-    if (wish.rest.count == 0) {
-      queue.pop_front();
+    const PlannedQueue::Wish wish = queue.front();
+    const BlockState state = table_.state(wish.rest.first);
+    if (state == BlockState::leaving) return;
+    if (state != BlockState::stored) {
+      queue.drop_front(1, false);
       continue;
     }
-    if (state() == BlockState::leaving) return;
     const BlockRange piece = first_piece(wish.rest);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
-    start_move(piece, table_.lower(piece.first), Tier::device, wish, wish.begun, out);
-    wish.begun = true;
-    drop_front(wish.rest, piece.count);
+    start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan}, wish.begun, out);
+    queue.drop_front(piece.count, true);
   }
 }
 
-void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Wish& wish, bool continues,
+void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, bool continues,
                            std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
   // Victims are chosen one at a time; neighbours that came one after the other leave together.
   if (!out.empty() && blocks.count == 1 && to != Tier::device)
     if (auto* last = std::get_if<Move>(&out.back()); last && last->blocks.end() == blocks.first && last->to == to &&
-                                                     last->from == from && last->urgency == wish.urgency &&
+                                                     last->from == from && last->urgency == by.urgency &&
                                                      last->blocks.count < options_.piece_blocks) {
       ++last->blocks.count;
       CHECK(flights_.back().move.id == last->id);
       flights_.back().move = *last;
       return;
     }
-  const Move move{.id = {next_move_++},
-                  .blocks = blocks,
-                  .from = from,
-                  .to = to,
-                  .urgency = wish.urgency,
-                  .first_piece = !continues};
-  if (wish.urgency == Urgency::plan) ++planned_in_flight_(from, to);
-  flights_.push_back({.move = move, .stream = wish.stream, .failures = wish.failures});
+  const Move move{
+      .id = {next_move_++}, .blocks = blocks, .from = from, .to = to, .urgency = by.urgency, .first_piece = !continues};
+  if (by.urgency == Urgency::plan) ++planned_in_flight_(from, to);
+  flights_.push_back({.move = move, .by = by});
   out.push_back(move);
 }
 
@@ -351,7 +338,7 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
     if (!table_.live(block)) bury(block, out);
   });
   if (move.to != Tier::device) return;
-  protect(move.blocks, move.urgency, flight.stream);
+  protect(move.blocks, flight.by);
   arrived.push_back(move.blocks);
 }
 
@@ -367,10 +354,11 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     if (!cancelled) ++failed_writes_[move.to];
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
-    if (flight.failures + 1 >= kPatience)
+    Asker again = flight.by;
+    if (++again.failures >= kPatience)
       failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
     else
-      ask({.rest = move.blocks, .urgency = move.urgency, .stream = flight.stream, .failures = flight.failures + 1});
+      ask({.rest = move.blocks, .by = again});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "executor/machine.h"
+#include "executor/planned_queue.h"
 #include "executor/protection.h"
 #include "memory/page_table.h"
 
@@ -73,18 +74,20 @@ class Migration {
   const std::optional<Failure>& failure() const { return failure_; }  // set for good
 
  private:
+  struct Asker {
+    Urgency urgency;
+    StreamId stream{};           // meaningful for faults and needs
+    std::uint32_t failures = 0;  // of reads, in a row
+  };
   struct Wish {
     BlockRange rest;
-    Urgency urgency;
-    StreamId stream;  // who asked; meaningful for faults and needs
+    Asker by;
     bool begun = false;
-    std::uint32_t failures = 0;  // of reads, in a row
   };
   struct Flight {
     Move move;
-    StreamId stream;
-    std::uint32_t failures;  // of this read before
-    bool recalled = false;   // a Cancel is on its way
+    Asker by;
+    bool recalled = false;  // a Cancel is on its way
   };
 
   // The longest run at the start of `rest`, at most a piece, in the state of its first block.
@@ -92,28 +95,27 @@ class Migration {
   Bytes bytes_of(BlockRange blocks) const;
   bool eviction_possible(BlockId block) const;
   void ask(const Wish& wish);
-  static void drop_overlapping(PerTier<std::deque<Wish>>& queues, BlockRange blocks);
   void recall(BlockId block, std::vector<Command>& out);
   void bury(BlockId block, std::vector<Command>& out);
   bool serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
-  void protect(BlockRange blocks, Urgency urgency, StreamId stream);
-  void make_room(std::vector<Command>& out);
+  void protect(BlockRange blocks, const Asker& by);
+  bool make_room(std::vector<Command>& out);
   // True if a victim left or was dropped.
-  bool evict_one(Bytes needed, Urgency urgency, StreamId stream, std::vector<Command>& out);
+  bool evict_one(Bytes needed, const Asker& by, std::vector<Command>& out);
   std::optional<Tier> victim_tier(Bytes bytes) const;
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
-  void start_move(BlockRange blocks, Tier from, Tier to, const Wish& wish, bool continues, std::vector<Command>& out);
+  void start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, bool continues, std::vector<Command>& out);
   Flight land(MoveId move);
 
   PageTable table_;
   MigrationOptions options_;
   Protection protection_;
-  std::deque<Wish> urgent_;               // faults and needs, faults first
-  PerTier<std::deque<Wish>> evictions_;   // by destination
-  PerTier<std::deque<Wish>> prefetches_;  // by source
+  std::deque<Wish> urgent_;           // faults and needs, faults first
+  PerTier<PlannedQueue> evictions_;   // by destination
+  PerTier<PlannedQueue> prefetches_;  // by source
   PerLink<std::uint32_t> planned_in_flight_;
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;

@@ -7,6 +7,12 @@
 #include "executor/machine.h"
 
 namespace spillway {
+namespace {
+
+// Long enough for a thread to finish the instruction that it faulted in, even while others run small kernels.
+constexpr std::uint64_t kStaleAfter = 16;
+
+}  // namespace
 
 bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
   Bytes bytes;
@@ -25,10 +31,14 @@ void Protection::revoke(StreamId stream) {
     unpin(*grant);
     grants_.erase(grant);
   }
-  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) {
-    while (!window->blocks.empty()) unpin_oldest(*window);
-    windows_.erase(window);
-  }
+  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
+  ++revocations_;
+  while (!windows_.empty() && windows_.front().fault_at + kStaleAfter <= revocations_) close(windows_.begin());
+}
+
+void Protection::close(std::deque<Window>::iterator window) {
+  while (!window->blocks.empty()) unpin_oldest(*window);
+  windows_.erase(window);
 }
 
 void Protection::unpin(const Grant& grant) {
@@ -41,13 +51,14 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   if (stream == kNobody) return;
   auto window = std::ranges::find(windows_, stream, &Window::stream);
   if (window == windows_.end()) {
-    windows_.push_back({stream, {}});
+    windows_.push_back({.stream = stream, .blocks = {}});
   } else if (window != windows_.end() - 1) {
     Window recent = std::move(*window);
     windows_.erase(window);
     windows_.push_back(std::move(recent));
   }
   Window& mine = windows_.back();
+  mine.fault_at = revocations_;
   // A signal may end a thread's wait, and then it faults on the same block again.
   if (std::erase(mine.blocks, block) == 0) table_.pin(block);
   mine.blocks.push_back(block);

@@ -26,7 +26,8 @@ class Protection {
   // Protects these blocks (disjoint ranges) while the stream's kernel runs; false if they do not fit beside what is
   // granted already.
   bool grant(StreamId stream, std::vector<BlockRange> blocks);
-  // The stream's kernel has ended: neither grant nor window is needed any more.
+  // The stream's kernel has ended: neither grant nor window is needed any more. Nor are the windows of threads that
+  // have not faulted for several kernels: they are those of helpers (OpenMP's), which end no kernel of their own.
   void revoke(StreamId stream);
 
   // The stream has faulted this block in; kNobody's blocks are not protected.
@@ -44,8 +45,10 @@ class Protection {
   struct Window {
     StreamId stream;
     std::deque<BlockId> blocks;
+    std::uint64_t fault_at = 0;  // its last fault, counted in revocations
   };
   void unpin_oldest(Window& window);
+  void close(std::deque<Window>::iterator window);
   void unpin(const Grant& grant);
 
   PageTable& table_;
@@ -53,6 +56,7 @@ class Protection {
   Bytes granted_;
   std::vector<Grant> grants_;
   std::deque<Window> windows_;  // the stream that faulted least recently first
+  std::uint64_t revocations_ = 0;
 };
 
 }  // namespace spillway

@@ -38,7 +38,7 @@ struct Plan {
   std::vector<std::string> machine_overrides;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
-  Bytes overcommitted;                      // the most by which pressure exceeds the device's memory if no kernel waits
+  Bytes overcommitted;                      // that one run of Algorithm 1 leaves: see docs/formats/plan.md
   std::optional<double> predicted_seconds;  // a steady iteration in simulation
 
   std::uint64_t moves() const { return evictions.size() + prefetches.size(); }

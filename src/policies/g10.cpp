@@ -289,14 +289,15 @@ std::vector<std::uint64_t> slots_of(const Trace& trace) {
   return slots;
 }
 
+constexpr int kMostRounds = 8;
+
 // Where the links cannot keep up, kernels will wait, and the links work on meanwhile. A plan that knows of those waits
 // finds windows for what else would leave as a victim and come back late, so it is made again on the longer timeline.
-Plan plan_with_waits(const Problem& problem, bool use_host) {
-  constexpr int kMostRounds = 8;
+Plan plan_in_rounds(const Problem& problem, bool use_host, int most_rounds) {
   auto planner = std::make_unique<Planner>(problem, use_host, slots_of(problem.trace));
   planner->choose_evictions();
   const std::int64_t overcommitted = planner->overcommitted();
-  for (int round = 1; round < kMostRounds && planner->overcommitted() > 0; ++round) {
+  for (int round = 1; round < most_rounds && planner->overcommitted() > 0; ++round) {
     auto next = std::make_unique<Planner>(problem, use_host, planner->with_waits());
     next->choose_evictions();
     if (next->overcommitted() >= planner->overcommitted()) break;
@@ -310,7 +311,8 @@ Plan plan_with_waits(const Problem& problem, bool use_host) {
 
 }  // namespace
 
-Plan plan_g10_gds(const Problem& problem) { return plan_with_waits(problem, false); }
-Plan plan_g10(const Problem& problem) { return plan_with_waits(problem, true); }
+Plan plan_g10_gds(const Problem& problem) { return plan_in_rounds(problem, false, kMostRounds); }
+Plan plan_g10(const Problem& problem) { return plan_in_rounds(problem, true, kMostRounds); }
+Plan plan_g10_once(const Problem& problem) { return plan_in_rounds(problem, true, 1); }
 
 }  // namespace spillway

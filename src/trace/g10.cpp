@@ -218,21 +218,23 @@ Result<Trace> parse_g10(std::string_view text, const std::string& where, const s
   return Parser(text, where).run(name);
 }
 
-Result<Trace> import_g10(const std::string& path) {
-  namespace fs = std::filesystem;
+namespace fs = std::filesystem;
+
+Result<std::string> g10_file(const std::string& path) {
   std::error_code ignored;
-  fs::path file = path;
-  if (fs::is_directory(file, ignored)) {
-    file /= "kernels.config";
-    if (!fs::exists(file, ignored)) file += ".zst";
-    if (!fs::exists(file, ignored))
-      return fail(Errc::io,
-                  fmt::format("cannot import {}: the folder holds neither kernels.config nor kernels.config.zst; "
-                              "name a statistics folder of the G10 artifact",
-                              path));
-  }
+  if (!fs::is_directory(path, ignored)) return path;
+  for (const char* name : {"kernels.config", "kernels.config.zst"})
+    if (const fs::path file = fs::path(path) / name; fs::exists(file, ignored)) return file.string();
+  return fail(Errc::io, fmt::format("cannot import {}: the folder holds neither kernels.config nor kernels.config.zst; "
+                                    "name a statistics folder of the G10 artifact",
+                                    path));
+}
+
+Result<Trace> import_g10(const std::string& path) {
+  TRY(const std::string file, g10_file(path));
   TRY(const std::string text, read_maybe_compressed(file, kMostTraceBytes));
   // The artifact names an experiment by its folder.
+  std::error_code ignored;
   const std::string folder = fs::absolute(file, ignored).parent_path().filename();
   return parse_g10(text, file, folder.empty() ? "g10" : folder);
 }

@@ -252,6 +252,19 @@ TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
   }
 }
 
+TEST_P(PagerSystemTest, ADeadTensorWhosePagesStayLockedIsPassedOver) {
+  PagerConfig small = config();
+  small.patience = Nanos{2'000'000'000};
+  auto pager = started(small);
+  std::byte* locked = granted(*pager, kBlockBytes.value * 3);  // a hole too small for the tensors that follow
+  fill(locked, kBlockBytes.value * 3, 9);
+  ASSERT_EQ(::syscall(SYS_mlock, locked, kBlockBytes.value * 3), 0);
+  pager->free(locked);
+  const auto tensors = more_than_fits(*pager);
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
+}
+
 TEST_P(PagerSystemTest, NothingIsLeftWhenTheProcessIsKilled) {
   std::string folder = spill_directory() + "/spillway-test-XXXXXX";
   ASSERT_NE(::mkdtemp(folder.data()), nullptr);

@@ -13,6 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SPILLWAY = os.environ["SPILLWAY"]
 TRACE = json.loads((HERE / "six_layers.trace").read_text())
+A100_TOML = subprocess.run([SPILLWAY, "machines", "a100", "--toml"], check=True, capture_output=True, text=True).stdout
 A100 = ["--machine", "a100", "--set", "device.memory=3GiB"]
 
 
@@ -93,6 +94,7 @@ def main():
 
         def write(file, content):
             path = folder / file
+            path.parent.mkdir(exist_ok=True)
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
             return str(path)
 
@@ -121,6 +123,20 @@ def main():
             good &= fails(what, what, *arguments, status=(2,))
         good &= fails("no folder", "none", "import", "g10", str(HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config"),
                       "-o", str(folder / "none/x.trace"))
+        model, machine = write("bad.model.trace", Path(trace).read_bytes()), write("bad.machine.toml", A100_TOML)
+        inputs = {
+            model: ["plan", model, "--policy", "g10", *A100],
+            machine: ["plan", trace, "--policy", "g10", "--machine", machine],
+            write("bad.folder/kernels.config", config): ["import", "g10", str(folder / "bad.folder")],
+        }
+        for file, arguments in inputs.items():
+            before = Path(file).read_bytes()
+            good &= fails("the output is an input", file, *arguments, "-o", file, status=(2,))
+            good &= Path(file).read_bytes() == before
+        good &= fails("no name", "-o", "plan", trace, "--policy", "g10", *A100, "-o", "", status=(2,))
+        too_small = subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10-gds", "--machine", "a100", "--set", "device.memory=1MiB",
+                                    "-o", str(output)], capture_output=True, text=True)
+        good &= too_small.returncode == 3 and f"no plan was written to {output}" in too_small.stderr
         left = sorted(path.name for path in folder.iterdir() if not path.name.startswith("bad."))
         if left:
             print("left behind:", left)

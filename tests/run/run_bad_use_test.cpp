@@ -84,6 +84,9 @@ TEST_F(RunBadUse, TheSsdTakesNoFiles) { expect_refused(with_budget({"--ssd", "/p
 TEST_F(RunBadUse, TheReportsFolderIsMissing) {
   expect_refused(with_budget({"--json", "none/report.json"}), 1, {"--json", (folder / "none").string()});
 }
+TEST_F(RunBadUse, TheReportCannotBeWritten) {
+  expect_refused(with_budget({"--json", "/proc/report.json"}), 1, {"--json", "/proc/report.json"});
+}
 TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
   expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});
 }

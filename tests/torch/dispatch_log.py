@@ -73,6 +73,10 @@ class Log(TorchDispatchMode):
                 number, new = self.number(tensor)
                 if new:
                     makes.append([number, tensor.untyped_storage().nbytes()])
+        # A view touches no bytes.
+        returned = [value.alias_info for value in function._schema.returns]
+        if returned and not makes and all(alias is not None and not alias.is_write for alias in returned):
+            uses = []
         self.entries.append({"name": function._schema.name, "uses": uses, "makes": makes})
         return result
 

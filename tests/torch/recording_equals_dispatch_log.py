@@ -27,6 +27,11 @@ def is_kernel(entry):
     return "name" in entry and entry["name"] not in kIgnored and not entry["name"].startswith("profiler::")
 
 
+def starts_training(entry):
+    """Views before anything is computed are no part of an iteration."""
+    return is_kernel(entry) and bool(entry["uses"] or entry["makes"])
+
+
 def plain_iteration(entries, steps):
     """The logged operators of the shortest segment from the end of an iteration's last step to that of another (an
     evaluation makes it longer), and what dies after the last of them."""
@@ -36,13 +41,13 @@ def plain_iteration(entries, steps):
     begin, end = next(segment for segment in segments if segment[1] - segment[0] == length)
     wanted = []
     for entry in entries[begin + 1 : end]:
-        if is_kernel(entry):
+        if is_kernel(entry) if wanted else starts_training(entry):
             wanted.append(entry)
         elif wanted:
             wanted[-1].setdefault("dies", []).extend(entry.get("dies", []))
     after = end
     died_at_end = []
-    while not is_kernel(entries[after]):
+    while not starts_training(entries[after]):
         died_at_end += entries[after].get("dies", [])
         after += 1
     return wanted, died_at_end

@@ -57,6 +57,17 @@ def without_an_optimizer_a_backward_pass_ends_it(with_session):
     check(said["iterations"] == "5", said)
 
 
+def accumulation_by_hand_is_one_iteration(with_session):
+    trace, _ = run(with_session, "accumulation_by_hand.py")
+    check(names(trace).count("aten::randn") == 3 and names(trace).count("aten::sub_.Tensor") == 1, names(trace))
+
+
+def optimizers_may_step_with_gradients_switched_on(with_session):
+    trace, said = run(with_session, "optimizer_without_no_grad.py")
+    check(kinds(trace)["weight"] == 4 and kinds(trace)["optimizer_state"] == 4, kinds(trace))
+    check(said["iterations"] == "5", said)
+
+
 def recomputing_is_part_of_the_backward_pass(with_session):
     trace, _ = run(with_session, "checkpointing.py")
     phases = [kernel["phase"] for kernel in trace["kernels"] if kernel["name"] == "aten::linear"]
@@ -70,6 +81,13 @@ def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
     made = {tensor for kernel in trace["kernels"] if kernel["name"].startswith("aten::lstm") for tensor in kernel["writes"]}
     backward = [kernel for kernel in trace["kernels"] if kernel["name"] == "aten::mkldnn_rnn_layer_backward"]
     check(backward and all(made & set(kernel["writes"]) for kernel in backward), backward)
+
+
+def saving_in_between_is_no_part_of_it(with_session):
+    trace, said = run(with_session, "saves_in_between.py")
+    check(trace and names(trace)[0] == "aten::randn", said)
+    views = [kernel for kernel in trace["kernels"] if kernel["name"] in ("aten::t", "aten::detach", "aten::expand")]
+    check(views and not any(kernel["reads"] or kernel["writes"] for kernel in views), views)
 
 
 def threads_that_do_not_train_are_no_part_of_it(with_session):
@@ -125,8 +143,11 @@ def main():
         two_optimizers_are_one_iteration,
         steps_in_a_row_start_with_the_forward_pass,
         without_an_optimizer_a_backward_pass_ends_it,
+        accumulation_by_hand_is_one_iteration,
+        optimizers_may_step_with_gradients_switched_on,
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
+        saving_in_between_is_no_part_of_it,
         threads_that_do_not_train_are_no_part_of_it,
         a_thread_may_train_while_the_main_one_evaluates,
         a_part_of_an_accumulation_is_no_iteration,

@@ -37,10 +37,10 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
           std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
       heap_(machine_->range().blocks()) {}
 
-Result<> Pager::check(const PagerConfig& config) {
+Result<EvictionMethod> Pager::check(const PagerConfig& config) {
   TRY_VOID(size_of(config));
   TRY(SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
-  TRY_VOID(choose(config.method));
+  TRY(const EvictionMethod method, choose(config.method));
   TRY_VOID(file.reserve(1));
   TRY(const Doorbell bell, Doorbell::make());
   TRY(const auto ring, Ring::open(file.fd(), bell));
@@ -54,7 +54,7 @@ Result<> Pager::check(const PagerConfig& config) {
                                         "with --ssd",
                                         config.ssd_directory, write ? "written" : "read back", errno_text(error)));
   }
-  return {};
+  return method;
 }
 
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {

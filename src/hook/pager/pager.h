@@ -32,8 +32,9 @@ class Pager {
  public:
   static Result<std::unique_ptr<Pager>> start(PagerConfig config);
   // Whether it could be started here: the budgets, the directory, and the rights and abilities of this kernel, each
-  // tried for real and given back. The error says what is missing and the remedy.
-  static Result<> check(const PagerConfig& config);
+  // tried for real and given back: the eviction method that it would use. The error says what is missing and the
+  // remedy.
+  static Result<EvictionMethod> check(const PagerConfig& config);
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;

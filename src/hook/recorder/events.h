@@ -36,6 +36,7 @@ struct Birth {
 struct KernelEvent {
   std::string_view name;  // lives as long as the process
   Phase phase = Phase::other;
+  bool updates = false;      // what it writes are parameters, or an optimizer's state
   std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
   Nanos start{}, end{};
   // Time in which any thread waited for memory, summed from the program's start: a thread that waits inside a kernel

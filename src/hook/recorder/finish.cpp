@@ -7,21 +7,29 @@
 namespace spillway {
 namespace {
 
+constexpr std::string_view kRemedy =
+    "let the script run more steps of one shape, or take one as it is with spillway trace --iteration N";
+
 std::string plural(std::size_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 }  // namespace
 
+bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_some_; }
+
 Result<Trace> Recorder::finish() const {
   if (wanted_ != 0) return finish_wanted();
-  if (found_) return build_trace(*found_, times_);
+  if (has_iteration()) return build_trace(*found_, times_);
+  if (found_)
+    return fail(Errc::unavailable,
+                fmt::format("no training iteration repeated itself: what did, {} times, lacks the steps of other "
+                            "parameters that are made in turns with its own; at most {} steps are one iteration; {}",
+                            repetitions_, kMostPeriods, kRemedy));
   return fail(Errc::unavailable, fmt::format("no training iteration repeated itself: {}", describe()));
 }
 
 std::string Recorder::describe() const {
-  constexpr std::string_view kRemedy =
-      "let the script run more steps of one shape, or take one as it is with spillway trace --iteration N";
   if (builder_.number() == 0)
     return fmt::format(
         "the script made no optimizer step and no backward pass ({}, {} alive); only training has "

@@ -9,9 +9,8 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(Group first, Group second) : first_start_(first.front()->number), second_start_(second.front()->number) {
-    period_ = first.size();
-  }
+  Matcher(Group first, Group second, std::size_t period)
+      : first_start_(first.front()->number), second_start_(second.front()->number), period_(period) {}
 
   // Empty if the kernels do the same, else how they differ.
   std::string compare(const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
@@ -69,20 +68,20 @@ class Matcher {
   bool reborn(const SegmentStorage& s, std::uint64_t start) const { return s.birth_segment + period_ >= start; }
 
   std::uint64_t first_start_, second_start_;
-  std::uint64_t period_ = 1;
+  std::uint64_t period_;
   Roles roles_, taken_, inputs_;
 };
 
 }  // namespace
 
-std::expected<Roles, std::string> match(Group first, Group second, Skipped skipped) {
+std::expected<Roles, std::string> match(Group first, Group second, MatchOptions options) {
   CHECK(first.size() == second.size() && !first.empty());
-  Matcher matcher(first, second);
+  Matcher matcher(first, second, std::max(options.period, first.size()));
   for (std::size_t s = 0; s < first.size(); ++s) {
     const Segment& a = *first[s];
     const Segment& b = *second[s];
-    const std::size_t skip_a = s == 0 ? skipped.first : 0;
-    const std::size_t skip_b = s == 0 ? skipped.second : 0;
+    const std::size_t skip_a = s == 0 ? options.skipped_first : 0;
+    const std::size_t skip_b = s == 0 ? options.skipped_second : 0;
     const std::size_t count = std::min(a.kernels.size() - skip_a, b.kernels.size() - skip_b);
     for (std::size_t k = 0; k < count; ++k) {
       const std::string difference = matcher.compare(a, a.kernels[skip_a + k], b, b.kernels[skip_b + k]);

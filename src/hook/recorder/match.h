@@ -17,11 +17,11 @@ using Roles = std::unordered_map<StorageId, StorageId>;
 
 // Whether two groups do the same: the same operators on the same shapes and storages. Storages from before both must be
 // the same ones, or be reborn in each iteration (both came from the iteration before), or be inputs, which nobody
-// writes. `skipped` kernels at the start of the first group, and of the second, are no part of it. The failure says
-// where they first differ.
-struct Skipped {
-  std::size_t first = 0, second = 0;
+// writes. The failure says where they first differ.
+struct MatchOptions {
+  std::size_t skipped_first = 0, skipped_second = 0;  // kernels at the groups' starts that are no part of it
+  std::size_t period = 0;                             // segments of an iteration, if the groups are its first ones only
 };
-std::expected<Roles, std::string> match(Group first, Group second, Skipped skipped = {});
+std::expected<Roles, std::string> match(Group first, Group second, MatchOptions options = {});
 
 }  // namespace spillway

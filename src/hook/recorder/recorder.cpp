@@ -55,7 +55,7 @@ void Recorder::anchor() {
   const bool first = builder_.number() == 0;
   const bool have_wanted = wanted_ != 0 && builder_.number() > wanted_ + 1;
   if (previous_ && !have_wanted) {
-    history_.push_back(previous_->segment());
+    history_.push_back(std::move(previous_->segment()));
     if (history_.size() > 2 * kMostPeriods) history_.pop_front();
   }
   strip();
@@ -67,6 +67,7 @@ void Recorder::anchor() {
     return;
   }
   sample();
+  note_updates();
   search();
 }
 
@@ -98,16 +99,23 @@ std::vector<const Segment*> Recorder::last(std::size_t count, std::size_t before
   return {end - static_cast<std::ptrdiff_t>(count), end};
 }
 
-// Whether every optimizer that made a step lately makes one in these segments.
-bool Recorder::covers_all_updates(const std::vector<std::uint64_t>& updates) const {
-  return std::ranges::all_of(last(history_.size() + 1, 0), [&](const Segment* seen) {
-    return seen->number == 0 || std::ranges::find(updates, seen->updates) != updates.end();
-  });
+// Whoever steps between two steps of the iteration found belongs to it; who only comes later trains something else.
+void Recorder::note_updates() {
+  const Segment& latest = previous_->segment();
+  if (!found_ || latest.kernels.empty() || (latest.updates == StorageId{} && steps_are_marked_)) return;
+  if (std::ranges::find(found_updates_, latest.updates) != found_updates_.end())
+    lacks_some_ |= !strangers_.empty();
+  else if (std::ranges::find(strangers_, latest.updates) == strangers_.end())
+    strangers_.push_back(latest.updates);
+}
+
+bool Recorder::has_all_of(const std::vector<StorageId>& wanted, const std::vector<StorageId>& updates) {
+  return std::ranges::all_of(wanted, [&](StorageId one) { return std::ranges::find(updates, one) != updates.end(); });
 }
 
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
-  if (found_ && covers_all_updates(found_updates_)) return;
+  if (found_ && strangers_.empty()) return;
   for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
     const auto first = last(period, period);
     const auto second = last(period, 0);
@@ -116,11 +124,11 @@ void Recorder::search() {
     if (starts_with_optimizer || first.front()->kernels.size() < second.front()->kernels.size()) continue;
     if (std::ranges::any_of(second, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
     if (std::ranges::any_of(first, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
-    std::vector<std::uint64_t> updates;
+    std::vector<StorageId> updates;
     for (const Segment* segment : second) updates.push_back(segment->updates);
-    if (found_ && !covers_all_updates(updates)) continue;
+    if (!has_all_of(strangers_, updates) || (lacks_some_ && !has_all_of(found_updates_, updates))) continue;
     const std::size_t skipped = first.front()->kernels.size() - second.front()->kernels.size();
-    auto roles = match(first, second, {.first = skipped});
+    auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;
     adopt(period, *std::move(roles));
     found_->skipped = skipped;
@@ -135,6 +143,8 @@ void Recorder::search() {
 void Recorder::adopt(std::size_t period, Roles roles) {
   found_.emplace();
   found_updates_.clear();
+  strangers_.clear();
+  lacks_some_ = false;
   for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
   std::size_t kernels = 0;
   for (const Segment* segment : last(period, 0)) {
@@ -163,7 +173,9 @@ void Recorder::sample() {
     pending_.push_back(latest);
     pending_skipped_.push_back(skipped);
     const auto seen = pointers(pending_);
-    if (match(Group(template_segments).first(place + 1), seen, {.second = pending_skipped_.front()})) break;
+    if (match(Group(template_segments).first(place + 1), seen,
+              {.skipped_second = pending_skipped_.front(), .period = template_segments.size()}))
+      break;
     const bool was_first = place == 0;
     pending_.clear();
     pending_skipped_.clear();
@@ -191,6 +203,7 @@ void Recorder::forget_anchors() {
   previous_.reset();
   history_.clear();
   found_.reset();
+  steps_are_marked_ = true;
   pending_.clear();
   pending_skipped_.clear();
 }

@@ -38,6 +38,8 @@ class Recorder {
   // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
   void forget_anchors();
 
+  // Whether finish() gives a trace, as far as the recorder can tell: later anchors may show it to be a part of one.
+  bool has_iteration() const;
   // The trace as far as it is known. The failure says what was seen instead.
   Result<Trace> finish() const;
   // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
@@ -49,7 +51,8 @@ class Recorder {
   void death(StorageId storage);
   void strip();
   void search();
-  bool covers_all_updates(const std::vector<std::uint64_t>& updates) const;
+  void note_updates();
+  static bool has_all_of(const std::vector<StorageId>& wanted, const std::vector<StorageId>& updates);
   void adopt(std::size_t period, Roles roles);
   void sample();
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
@@ -57,7 +60,7 @@ class Recorder {
   std::string describe() const;
   std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
 
-  static constexpr std::size_t kMostPeriods = 8;
+  static constexpr std::size_t kMostPeriods = 16;
 
   std::uint64_t wanted_;
   std::size_t most_kernels_;
@@ -70,8 +73,11 @@ class Recorder {
   std::vector<KernelTimes> times_;
   std::uint64_t repetitions_ = 0;
   bool news_ = false;
-  std::vector<std::uint64_t> found_updates_;
-  std::vector<Segment> pending_;  // segments that may become the next repetition of the iteration found
+  std::vector<StorageId> found_updates_;  // the optimizers that step in the iteration found
+  std::vector<StorageId> strangers_;      // others that have since
+  bool lacks_some_ = false;               // those step in turns with its own, so they are part of the iteration
+  bool steps_are_marked_ = false;         // anchors are optimizer steps
+  std::vector<Segment> pending_;          // segments that may become the next repetition of the iteration found
   std::vector<std::size_t> pending_skipped_;
 };
 

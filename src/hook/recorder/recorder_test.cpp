@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "trace/validate.h"
@@ -19,12 +20,16 @@ class Script {
     Phase phase = Phase::forward;
     std::vector<std::string> reads{}, writes{};
     std::vector<std::string> makes{}, drops{};  // inside it
+    bool updates = false;                       // by hand, without an optimizer
     std::uint64_t shapes = 1;
     std::uint64_t duration = 10;
     std::uint64_t bytes = 64;  // of what it makes
   };
   void run(const Call& call) {
-    KernelEvent event{.name = call.name, .phase = call.phase, .shapes = call.shapes};
+    KernelEvent event{.name = call.name,
+                      .phase = call.phase,
+                      .updates = call.updates || call.phase == Phase::optimizer,
+                      .shapes = call.shapes};
     for (const auto& name : call.reads) touch(event, name, false);
     for (const auto& name : call.writes) touch(event, name, true);
     for (const auto& name : call.makes) event.births.push_back({.storage = make(name), .bytes = Bytes{call.bytes}});
@@ -153,9 +158,11 @@ TEST(Recorder, AGradientThatDiesInTheNextForwardPassIsCarried) {
   Script script;
   script.data("w");
   for (int step = 0; step < 3; ++step) {
-    script.run({.name = "first"});
+    script.run({.name = "first", .makes = {"noise"}});
     script.zero_grad("w");
     script.forward_backward("w");
+    script.run({.name = "last", .reads = {"noise"}});
+    script.drop("noise");
     script.step("w");
   }
   const Trace trace = script.trace();
@@ -219,6 +226,65 @@ TEST(Recorder, ACriticWithSeveralStepsWaitsForTheGenerators) {
   EXPECT_EQ(script.trace().kernels.size(), 16u);
 }
 
+TEST(Recorder, WithoutTheGeneratorsStepsItIsNoIteration) {
+  for (const int critic_steps : {3, 40}) {  // 3: not two whole rounds; 40: more than one iteration may have
+    Script script;
+    script.data("critic");
+    script.data("generator");
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < critic_steps; ++i) train(script, "critic");
+      EXPECT_EQ(script.recorder.has_iteration(), round == 0);
+      train(script, "generator");
+    }
+    const auto trace = script.recorder.finish();
+    ASSERT_FALSE(trace);
+    EXPECT_NE(trace.error().message.find("lacks the steps of other parameters"), std::string::npos)
+        << trace.error().message;
+  }
+}
+
+TEST(Recorder, WhatIsTrainedAfterwardsIsAnotherIteration) {
+  Script script;
+  script.data("first");
+  script.data("second");
+  for (int step = 0; step < 5; ++step) train(script, "first");
+  train(script, "second");
+  EXPECT_TRUE(script.recorder.has_iteration());
+  for (int step = 0; step < 4; ++step) train(script, "second");
+  const Trace trace = script.trace();
+  EXPECT_EQ(names(trace), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(Recorder, ParametersThatAreNotUpdatedNowAndThenAreOneOptimizers) {
+  Script script;
+  script.data("w");
+  script.data("expert");
+  for (int step = 0; step < 9; ++step) {
+    script.zero_grad("w");
+    script.forward_backward("w");
+    if (step % 3 == 0)
+      script.run({.name = "sgd", .phase = Phase::optimizer, .reads = {"grad_w"}, .writes = {"expert"}});
+    script.step("w");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(Recorder, AccumulationByHandIsOneIteration) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 4; ++step) {
+    for (int micro = 0; micro < 3; ++micro) {
+      script.forward_backward("w", micro == 0);
+      script.recorder.anchor();  // the end of a backward pass
+    }
+    script.run({.name = "sub_", .reads = {"grad_w"}, .writes = {"w"}, .updates = true});
+    script.zero_grad("w");
+  }
+  const Names all = names(script.trace());
+  EXPECT_EQ(all.size(), 10u);
+  EXPECT_EQ(std::ranges::count(all, "sub_"), 1);
+}
+
 TEST(Recorder, StepsInARowAreOneIterationThatStartsWithItsForwardPass) {
   Script script;
   script.data("a");
@@ -234,6 +300,16 @@ TEST(Recorder, StepsInARowAreOneIterationThatStartsWithItsForwardPass) {
   const Trace trace = script.trace();
   EXPECT_EQ(names(trace).front(), "randn");
   EXPECT_EQ(trace.kernels.size(), 8u);
+}
+
+TEST(Recorder, ViewsBeforeAnythingIsMadeAreNoPartOfIt) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < step; ++i) script.run({.name = "detach"});
+    train(script, "w");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
 }
 
 TEST(Recorder, EvaluatingInBetweenIsNoPartOfIt) {

@@ -36,8 +36,8 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
                                .reads = touch.reads,
                                .writes = touch.writes,
                                .sparse = touch.sparse});
-    if (touch.writes && event.phase == Phase::optimizer && known->second.birth_segment != segment_.number)
-      segment_.updates += std::hash<std::uint64_t>{}(touch.storage.value) * 0x9e3779b97f4a7c15u;
+    if (touch.writes && event.updates && known->second.birth_segment != segment_.number)
+      segment_.updates = segment_.updates == StorageId{} ? touch.storage : std::min(segment_.updates, touch.storage);
   }
   for (const Birth& birth : event.births)
     kernel.births.push_back(index_of({.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment_.number}));
@@ -71,7 +71,7 @@ std::size_t idle_prefix(const Segment& segment) {
     }
     for (const std::uint32_t birth : kernel.births) needed_until = std::max(needed_until, last_use[birth]);
     if (kernel.phase != Phase::forward) return prefix;
-    if (needed_until <= k && !kernel.births.empty() && k + 1 < segment.kernels.size()) prefix = k + 1;
+    if (needed_until <= k && k + 1 < segment.kernels.size()) prefix = k + 1;
   }
   return prefix;
 }

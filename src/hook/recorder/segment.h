@@ -39,7 +39,7 @@ struct Segment {
   std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;
-  std::uint64_t updates = 0;  // tells which storages the optimizer wrote; 0: none
+  StorageId updates;  // the oldest parameter or state that was written: tells optimizers apart; {}: none
 
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
 };
@@ -65,9 +65,8 @@ class SegmentBuilder {
   std::unordered_map<StorageId, std::uint32_t> indices_;
 };
 
-// How many kernels at the start are no part of training, such as an evaluation or something printed: they write nothing
-// that was there before, and nobody later in the segment uses what they made. A last kernel that makes nothing (a view,
-// perhaps of the next batch) is not counted among them.
+// How many kernels at the start are no part of training, such as an evaluation, something printed or the views of a
+// state_dict: they write nothing that was there before, and nobody later in the segment uses what they made.
 std::size_t idle_prefix(const Segment& segment);
 
 // Drops that many kernels. Storages from before that died during them are returned: they died after the segment before.

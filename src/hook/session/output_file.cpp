@@ -1,11 +1,7 @@
 #include "hook/session/output_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
@@ -35,14 +31,8 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
   const fs::path folder = path.parent_path();
   if (!fs::is_directory(folder, error))
     return refuse(fmt::format("there is no folder {}; make it first (mkdir -p)", folder.string()));
-  // Tried for real: root may write everywhere, and yet /proc and read-only file systems take no file.
-  std::string trial = folder / ".spillway-XXXXXX";
-  const int fd = ::mkostemp(trial.data(), O_CLOEXEC);
-  if (fd < 0)
-    return refuse(
-        fmt::format("no file can be made in {}: {}; name another folder", folder.string(), errno_text(errno)));
-  ::close(fd);
-  ::unlink(trial.c_str());
+  if (const auto writable = try_to_write(path.string()); !writable)
+    return fail(Errc::bad_input, fmt::format("{}: {}", option, writable.error().message));
   return path.string();
 }
 

@@ -53,6 +53,13 @@ TEST_F(OutputFile, IsNamedAbsolutelyAndNotMade) {
   EXPECT_TRUE(fs::is_empty(folder));
 }
 
+TEST_F(OutputFile, IsTriedWhereALinkPoints) {
+  const fs::path link = folder / "report.json";
+  fs::create_symlink("/proc/version", link);
+  EXPECT_NE(error_of(link.string()).find("cannot write"), std::string::npos);
+  EXPECT_TRUE(fs::is_symlink(link));
+}
+
 TEST_F(OutputFile, ADeviceIsWrittenToAndNotReplaced) {
   const fs::path link = folder / "null";
   fs::create_symlink("/dev/null", link);

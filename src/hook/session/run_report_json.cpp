@@ -39,14 +39,13 @@ Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr)
 }  // namespace
 
 std::string to_json(const RunReport& report) {
-  const bool decided = report.eviction_path != EvictionMethod::automatic;
   const Json object{
       {"spillway", kVersion},
       {"exit_status", report.exit_status},
       {"wall_seconds", seconds(report.wall)},
       {"made_tensors", report.made_tensors},
       {"policy", report.policy},
-      {"eviction_path", decided ? Json(to_text(report.eviction_path)) : Json(nullptr)},
+      {"eviction_path", to_text(report.eviction_path)},
       {"device_budget_bytes", report.device_budget.value},
       {"host_budget_bytes", report.host_budget.value},
       {"peak_device_bytes", report.peak.device.value},

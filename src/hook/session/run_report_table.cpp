@@ -34,7 +34,7 @@ std::string iteration_text(const RunReport& report) {
 
 std::string unmanaged_text(const RunReport& report) {
   constexpr std::size_t kShown = 4;
-  std::string text = plural(report.unmanaged_count, "process", "processes") + " besides the first that loaded PyTorch:";
+  std::string text = plural(report.unmanaged_count, "process", "processes") + " besides the first that made tensors:";
   for (std::size_t i = 0; i < std::min(kShown, report.unmanaged.size()); ++i)
     text += fmt::format("{} {} (pid {})", i == 0 ? "" : ",", printable(report.unmanaged[i].name, 80),
                         report.unmanaged[i].pid);

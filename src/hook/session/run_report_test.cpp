@@ -106,7 +106,7 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   ssd           peak 0 B; 0 B written (0 B an hour), 0 B read
   faults        0, and 0 first touches; some thread waited 0.000 s for memory
   iterations    5: first 1.000 s (1 fault), median 3.000 s (3 faults), last 5.000 s (5 faults)
-  unmanaged     1 process besides the first that loaded PyTorch: python3 worker.py (pid 5)
+  unmanaged     1 process besides the first that made tensors: python3 worker.py (pid 5)
   ended         still running after the script: sleep
   no trace      no two iterations were equal
   note          torch.compile is in use

@@ -3,13 +3,15 @@
 namespace spillway {
 namespace {
 
-// A sparse tensor (COO) is its values and their indices. Asks no operator, since this runs within one.
+// A sparse tensor (COO) is its values and their indices. Asks no operator, since this runs within one. Wrappers (of
+// vmap and grad) call themselves sparse, too, and have neither.
 template <class F>
 void for_each_part(const at::Tensor& tensor, F&& call) {
-  if (!tensor.defined() || tensor.layout() != c10::kSparse || !tensor.device().is_cpu()) return call(tensor);
-  const auto& sparse = static_cast<const at::SparseTensorImpl&>(*tensor.unsafeGetTensorImpl());
-  call(sparse.indices());
-  call(sparse.values());
+  if (!tensor.is_sparse() || !tensor.device().is_cpu()) return call(tensor);
+  const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
+  if (sparse == nullptr) return;
+  call(sparse->indices());
+  call(sparse->values());
 }
 
 template <class F>

@@ -4,7 +4,16 @@
 #include <fstream>
 #include <iterator>
 
+#include "report/table.h"
+
 namespace spillway {
+
+namespace {
+
+// A trace is UTF-8; a file's name may be anything.
+std::string in_utf8(const std::filesystem::path& path) { return printable(path.stem().string(), 200); }
+
+}  // namespace
 
 std::string name_of_command() {
   namespace fs = std::filesystem;
@@ -16,9 +25,9 @@ std::string name_of_command() {
     const std::string argument = line.substr(begin, end - begin);
     std::error_code ignored;
     if (begin == 0)
-      program = fs::path(argument).stem().string();
+      program = in_utf8(argument);
     else if (!argument.empty() && argument.front() != '-' && fs::is_regular_file(argument, ignored))
-      return fs::path(argument).stem().string();
+      return in_utf8(argument);
     begin = end + 1;
   }
   return program;

@@ -1,6 +1,7 @@
 #include "hook/torch/hook.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "base/text.h"
@@ -15,7 +16,9 @@ thread_local std::unique_ptr<RunningKernel> running;
 
 // What this thread does for training. A thread that only prepares batches, evaluates or keeps copies trains nothing.
 struct Training {
-  bool trains = false;    // it has computed something that needs gradients, gradients, or new parameters
+  // When it last computed something that needs gradients, gradients, or new parameters: counted in ends of iterations,
+  // 0 for never.
+  std::uint64_t last = 0;
   int steps_open = 0;     // nested Optimizer.step calls
   StorageId optimizer{};  // the oldest storage that the step writes: tells optimizers apart
 };
@@ -81,14 +84,14 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   {
     const std::scoped_lock lock(mutex_);
     const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-    // An optimizer may call the script's closure, which computes gradients again.
-    kernel->event.phase = backward                                ? Phase::backward
-                          : training.steps_open > 0 && !gradients ? Phase::optimizer
-                                                                  : Phase::forward;
     const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
-    training.trains |= kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates;
-    somebody_trains_ |= training.trains;
-    if (!op.ignored && training.trains) backward_may_have_ended(kernel->event.phase);
+    // An optimizer may call the script's closure, which computes gradients again.
+    kernel->event.phase = backward                                     ? Phase::backward
+                          : training.steps_open > 0 && !differentiates ? Phase::optimizer
+                                                                       : Phase::forward;
+    kernel->event.updates = accesses.writes_parameter || kernel->event.phase == Phase::optimizer;
+    if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
+    if (!op.ignored && trains()) backward_may_have_ended(kernel->event.phase);
     if (differentiates) iterations_.training_starts(start, memory_->faults());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
@@ -109,6 +112,7 @@ void Hook::kernel_ends() {
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   memory_->kernel_done();
+  if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
   const std::scoped_lock lock(mutex_);
   if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
   if (!recorder_) return;
@@ -119,8 +123,16 @@ void Hook::kernel_ends() {
   if (is_recorded()) recorder_->leave_out(kernel->event.duration());
 }
 
+void Hook::this_thread_trains() {
+  training.last = ends_ + 1;
+  somebody_trains_ = true;
+}
+
+// A thread may train first, to try something, and then evaluate beside another one that trains.
+bool Hook::trains() const { return training.last != 0 && training.last + 1 > ends_; }
+
 // Threads that do not train run beside those that do, in no order that repeats.
-bool Hook::is_recorded() const { return training.trains || !somebody_trains_; }
+bool Hook::is_recorded() const { return trains() || !somebody_trains_; }
 
 void Hook::born(Birth birth) {
   if (recorder_) is_recorded() ? recorder_->born_outside(birth) : recorder_->born_elsewhere(birth);
@@ -139,15 +151,26 @@ void Hook::backward_may_have_ended(Phase next) {
 }
 
 void Hook::iteration_may_have_ended() {
+  ++ends_;
   if (!recorder_) return;
   const Nanos before = now();
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
-  if (recorder_->take_news() && has_optimizer_)
+  if (session_.state.recorded != 0 && !recorder_->has_iteration())
+    take_trace_back();
+  else if (recorder_->take_news() && has_optimizer_)
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   const Nanos ours = excess(now(), before);
   recorder_->leave_out(ours);
   iterations_.leave_out(ours);
+}
+
+// What seemed to be an iteration turned out to be a part of one.
+void Hook::take_trace_back() {
+  std::error_code ignored;
+  const std::string path = session_.config.record_path.data();
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  session_.state.recorded = 0;
 }
 
 Result<> Hook::save_trace_so_far() {
@@ -162,7 +185,7 @@ Result<> Hook::save_trace_so_far() {
 
 void Hook::optimizer_step_starts() {
   const std::scoped_lock lock(mutex_);
-  training.trains = somebody_trains_ = true;
+  this_thread_trains();
   if (training.steps_open++ == 0) training.optimizer = {};
   if (has_optimizer_) return;
   has_optimizer_ = true;
@@ -205,7 +228,11 @@ void Hook::finish() {
     if (recorder_) recorder_->anchor();
   }
   if (!recorder_) return;
-  if (const auto saved = save_trace_so_far(); !saved)
+  if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
+  if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded != 0)
+    add_notice(session_,
+               "the trace is that of an earlier moment, since saving it at the end failed: " + saved.error().message);
+  else if (!saved)
     session_.state.not_recorded.set(saved.error().message);
   else if (not_recorded_ > 0)
     add_notice(session_, std::to_string(not_recorded_) +

@@ -60,10 +60,13 @@ class Hook {
   void finish();
 
  private:
+  void this_thread_trains();
+  bool trains() const;
   bool is_recorded() const;
   void born(Birth birth);
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
+  void take_trace_back();
   Result<> save_trace_so_far();
 
   Session& session_;
@@ -80,6 +83,7 @@ class Hook {
   std::optional<Recorder> recorder_;
   Iterations iterations_;
   ForeignMemory foreign_;
+  std::uint64_t ends_ = 0;          // of iterations, or what may be one
   bool somebody_trains_ = false;    // some thread does
   bool has_optimizer_ = false;      // the script marks its steps
   bool in_backward_ = false;        // the last kernel of threads that train was one of a backward pass

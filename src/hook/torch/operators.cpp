@@ -54,12 +54,19 @@ void find_unannotated_writes(const c10::FunctionSchema& schema, Operator& op) {
   }
 }
 
+bool returns_views(const c10::FunctionSchema& schema) {
+  return !schema.returns().empty() && std::ranges::all_of(schema.returns(), [](const c10::Argument& value) {
+    return value.alias_info() != nullptr && !value.alias_info()->isWrite();
+  });
+}
+
 Operator describe(const c10::FunctionSchema& schema) {
   Operator op;
   op.schema_name = schema.name();
   op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
   op.ignored = is_in(kIgnored, schema.name());
   op.differentiates = !op.ignored && schema.name() != "aten::detach";
+  op.makes_views = returns_views(schema);
   for (const c10::Argument& argument : schema.arguments()) {
     Operator::Argument& entry = op.arguments.emplace_back();
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())

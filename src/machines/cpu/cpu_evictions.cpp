@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::size_t kWritesAtOnce = 16;
 
+// A dead block that cannot be taken off is looked at again so often before another one must leave in its place.
+constexpr std::uint32_t kTriesOfKept = 8;
+
 }  // namespace
 
 void CpuMachine::handle(const Move& move) {
@@ -179,6 +182,7 @@ void CpuMachine::handle(const Discard& command) {
     } else if (!try_discard(id)) {
       block.kept = true;
       block.kept_reported = false;
+      block.kept_tries = 0;
       kept_.push_back(id);
     }
   }
@@ -202,11 +206,11 @@ void CpuMachine::settle_kept() {
   std::erase_if(kept_, [&](BlockId id) {
     Block& block = at(id);
     if (block.kept_reported || inbox_.allocations(id) != block.told_allocations) return false;
-    if (block.tensors == 0) {
-      if (!try_discard(id)) return false;
+    if (block.tensors == 0 && try_discard(id)) {
       block.kept = false;
       return true;
     }
+    if (block.tensors == 0 && ++block.kept_tries < kTriesOfKept) return false;
     block.kept_reported = true;
     answers_.push_back(Faulted{kNobody, {id, 1}});
     return false;

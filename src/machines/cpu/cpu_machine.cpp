@@ -200,7 +200,7 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   }
   stall_.begin(id, stream, entry.at);
   if (block.awaits_frame) return std::nullopt;
-  block.state == BlockState::empty ? stats_.first_touch() : stats_.fault();
+  if (!std::exchange(block.awaited, true)) block.state == BlockState::empty ? stats_.first_touch() : stats_.fault();
   if (block.state == BlockState::leaving && options_.method == EvictionMethod::copy) {
     // Somebody writes to a block that is being copied out: it stays, and the writer goes on at once.
     handle(Cancel{{block.job}});

@@ -54,7 +54,8 @@ struct CpuMachineOptions {
 // - An eviction is refused. Were it done, the news of the death would throw away the new tensor's bytes below.
 // - The drop of a dead block is not done: its frame stays taken, although the executor believes it free. Once the
 //   allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
-//   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds.
+//   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds. The
+//   same happens to a dead block that cannot be taken off because its pages are locked.
 //
 // Note [Kernels that are over]
 // Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is
@@ -89,8 +90,10 @@ class CpuMachine final : public Machine {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
     bool awaits_frame = false;  // resident for the executor, not mapped yet
+    bool awaited = false;       // somebody has faulted on it since it was mapped last
     bool kept = false;          // see Note [A dead block that lives again]
     bool kept_reported = false;
+    std::uint32_t kept_tries = 0;
     bool transferring = false;
     bool has_slot = false;
     std::uint32_t slot = 0;

@@ -161,7 +161,7 @@ void SimMachine::touch() {
       const BlockId block{blocks.first.value + in_access_};
       const Where place = where_[block.value];
       if (place == Where::device) continue;
-      if (place == Where::moving || announced_ == block) return;
+      if (announced_ == block) return;
       if (place != Where::nowhere) ++iterations_.back().faults;
       announced_ = block;
       return push(Faulted{kStream, {block, 1}});

@@ -10,3 +10,4 @@ for step in range(5):
     optimizer.zero_grad()
     table(rows).pow(2).sum().backward()
     optimizer.step()
+torch.vmap(lambda matrix: matrix.to_dense())(torch.eye(4).to_sparse().unsqueeze(0))  # its wrapper is sparse in name only

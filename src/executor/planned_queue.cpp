@@ -1,0 +1,57 @@
+#include "executor/planned_queue.h"
+
+#include "base/check.h"
+
+namespace spillway {
+
+PlannedQueue::ByFirst::const_iterator PlannedQueue::first_overlapping(BlockRange blocks) const {
+  auto at = by_first_.lower_bound(blocks.first);
+  if (at != by_first_.begin())
+    if (const auto before = std::prev(at); blocks.first < by_turn_.at(before->second).rest.end()) at = before;
+  return at;
+}
+
+void PlannedQueue::push(BlockRange blocks) {
+  BlockRange part{blocks.first, 0};
+  for (const BlockRange& waiting : overlapping(blocks)) {
+    if (part.first < waiting.first) add({part.first, waiting.first.value - part.first.value});
+    part.first = waiting.end();
+  }
+  if (part.first < blocks.end()) add({part.first, blocks.end().value - part.first.value});
+}
+
+void PlannedQueue::add(BlockRange blocks) {
+  by_first_.emplace(blocks.first, next_turn_);
+  by_turn_.emplace(next_turn_++, Wish{.rest = blocks});
+}
+
+void PlannedQueue::drop_front(std::uint32_t count, bool begun) {
+  CHECK(!empty());
+  const auto front = by_turn_.begin();
+  Wish& wish = front->second;
+  CHECK(count <= wish.rest.count);
+  by_first_.erase(wish.rest.first);
+  wish.rest.first.value += count;
+  wish.rest.count -= count;
+  wish.begun |= begun;
+  if (wish.rest.count == 0)
+    by_turn_.erase(front);
+  else
+    by_first_.emplace(wish.rest.first, front->first);
+}
+
+void PlannedQueue::drop_overlapping(BlockRange blocks) {
+  for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end();) {
+    by_turn_.erase(at->second);
+    at = by_first_.erase(at);
+  }
+}
+
+std::vector<BlockRange> PlannedQueue::overlapping(BlockRange blocks) const {
+  std::vector<BlockRange> found;
+  for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end(); ++at)
+    found.push_back(by_turn_.at(at->second).rest);
+  return found;
+}
+
+}  // namespace spillway
