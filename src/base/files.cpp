@@ -80,7 +80,7 @@ Result<Draft> open_draft(const std::string& path, const struct stat* there) {
   // Not mkstemp(), which gives rights that only umask() could mend, and that is every thread's.
   for (unsigned attempt = 0;; ++attempt) {
     std::string name = fmt::format("{}.{}-{}", target, ::getpid(), attempt);
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, there != nullptr ? 0600 : 0666);
     if (fd >= 0) return Draft{UniqueFd(fd), std::move(name), target};
     if (errno != EEXIST || attempt == 100) return cannot_write(path, errno);
   }

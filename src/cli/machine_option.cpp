@@ -49,6 +49,8 @@ void MachineOption::add_to(CLI::App& command) {
   command.add_option("--ssd", ssd_folder, "where `this` measures its SSD")->capture_default_str();
 }
 
+std::string MachineOption::file() const { return name.ends_with(".toml") ? name : ""; }
+
 Result<MachineModel> MachineOption::load() const {
   TRY(MachineModel machine, machine_by_name(name, ssd_folder));
   for (const std::string& change : overrides) TRY_VOID(apply_override(machine, change));

@@ -23,6 +23,7 @@ struct MachineOption {
   std::vector<std::string> overrides;
 
   void add_to(CLI::App& command);
+  std::string file() const;  // that is read; empty for presets and `this`
   Result<MachineModel> load() const;
 };
 

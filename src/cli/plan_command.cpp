@@ -70,7 +70,7 @@ std::string listing_of(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<int> plan(const PlanOptions& options) {
-  if (options.output) TRY_VOID(check_new_file(*options.output, {options.trace, options.machine.name}));
+  if (options.output) TRY_VOID(check_new_file(*options.output, {options.trace, options.machine.file()}));
   TRY(const Policy policy, policy_by_name(options.policy));
   TRY(MachineModel machine, options.machine.load());
   TRY(const Case input, load_case(options.trace, std::move(machine)));

@@ -139,6 +139,7 @@ void Executor::handle(const KernelDone& event, std::vector<Command>&) {
 }
 
 void Executor::handle(const Faulted& event, std::vector<Command>& out) {
+  if (event.stream == kNobody) migration_.hold(event.blocks);
   migration_.want(event.blocks, Urgency::fault, event.stream, out);
 }
 

@@ -37,7 +37,7 @@ struct KernelDone {
   StreamId stream;
 };
 inline constexpr StreamId kNobody{UINT32_MAX};
-struct Faulted {  // The stream (or kNobody: the machine itself) waits for these blocks, which are not mapped.
+struct Faulted {  // The stream waits for these blocks, which are not mapped. kNobody: they could not be dropped.
   StreamId stream;
   BlockRange blocks;
 };

@@ -47,6 +47,10 @@ void Migration::retain(BlockRange blocks) {
   for_each_block(blocks, [&](BlockId block) { table_.retain(block); });
 }
 
+void Migration::hold(BlockRange blocks) {
+  for_each_block(blocks, [&](BlockId block) { table_.hold(block); });
+}
+
 void Migration::release(BlockRange blocks, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
     table_.release(block);
@@ -85,6 +89,7 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::leaving) recall(block, out);
   });
+  if (urgency == Urgency::fault) protection_.waits(stream);
   // A signal may end a thread's wait, and then it faults on the same blocks again.
   const auto same = [&](const Wish& wish) {
     return wish.by.urgency == urgency && wish.by.stream == stream && wish.rest == blocks;

@@ -48,6 +48,7 @@ class Migration {
   Protection& protection() { return protection_; }
 
   void retain(BlockRange blocks);
+  void hold(BlockRange blocks);  // see PageTable::hold()
   // What nobody uses any more loses its bytes at once, or as soon as its move is over.
   void release(BlockRange blocks, std::vector<Command>& out);
 

@@ -33,12 +33,18 @@ void Protection::revoke(StreamId stream) {
   }
   if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
   ++revocations_;
-  while (!windows_.empty() && windows_.front().fault_at + kStaleAfter <= revocations_) close(windows_.begin());
+  for (auto other = windows_.begin(); other != windows_.end() && other->fault_at + kStaleAfter <= revocations_;)
+    other = other->waits ? std::next(other) : close(other);
 }
 
-void Protection::close(std::deque<Window>::iterator window) {
+std::deque<Protection::Window>::iterator Protection::close(const std::deque<Window>::iterator& window) {
   while (!window->blocks.empty()) unpin_oldest(*window);
-  windows_.erase(window);
+  return windows_.erase(window);
+}
+
+void Protection::waits(StreamId stream) {
+  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end())
+    window->waits = true;
 }
 
 void Protection::unpin(const Grant& grant) {
@@ -59,6 +65,7 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   }
   Window& mine = windows_.back();
   mine.fault_at = revocations_;
+  mine.waits = false;
   // A signal may end a thread's wait, and then it faults on the same block again.
   if (std::erase(mine.blocks, block) == 0) table_.pin(block);
   mine.blocks.push_back(block);

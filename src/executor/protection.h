@@ -30,6 +30,9 @@ class Protection {
   // have not faulted for several kernels: they are those of helpers (OpenMP's), which end no kernel of their own.
   void revoke(StreamId stream);
 
+  // The stream has faulted and waits: what it has faulted in before stays protected, since one instruction may need
+  // all.
+  void waits(StreamId stream);
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
 
@@ -45,10 +48,11 @@ class Protection {
   struct Window {
     StreamId stream;
     std::deque<BlockId> blocks;
-    std::uint64_t fault_at = 0;  // its last fault, counted in revocations
+    bool waits = false;
+    std::uint64_t fault_at = 0;  // when its last block came, counted in revocations
   };
   void unpin_oldest(Window& window);
-  void close(std::deque<Window>::iterator window);
+  std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
   void unpin(const Grant& grant);
 
   PageTable& table_;

@@ -19,6 +19,7 @@ void PageTable::retain(BlockId id) {
   const bool revived = block.tensors == 0 && block.listed;
   if (revived) unlist(id.value);
   ++block.tensors;
+  block.held = false;
   if (revived) list(id.value);
 }
 
@@ -29,6 +30,14 @@ void PageTable::release(BlockId id) {
   if (dies) unlist(id.value);
   --block.tensors;
   if (dies) list(id.value);
+}
+
+void PageTable::hold(BlockId id) {
+  Block& block = blocks_[id.value];
+  if (block.tensors > 0 || block.held) return;
+  if (block.listed) unlist(id.value);
+  block.held = true;
+  if (block.state == BlockState::resident) list(id.value);
 }
 
 void PageTable::pin(BlockId id) { ++blocks_[id.value].pins; }
@@ -97,6 +106,7 @@ void PageTable::drop(BlockId id) {
   const bool on_device = block.state == BlockState::resident;
   step(block, BlockEvent::drop);
   if (on_device) unlist(id.value);
+  block.held = false;
   give(on_device ? Tier::device : block.lower, block);
 }
 
@@ -197,7 +207,8 @@ void PageTable::check_invariants() const {
     for (std::uint32_t at = order->head; at != kNone; previous = at, at = blocks_[at].next, ++listed) {
       if (at == cursor_) before_cursor = false;
       CHECK(blocks_[at].listed && blocks_[at].previous == previous);
-      CHECK((blocks_[at].tensors > 0) == (order == &live_));
+      CHECK((blocks_[at].tensors > 0 || blocks_[at].held) == (order == &live_));
+      CHECK(blocks_[at].tensors == 0 || !blocks_[at].held);
       CHECK(!before_cursor || blocks_[at].pins > 0);
     }
     CHECK(order->tail == previous);

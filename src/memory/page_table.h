@@ -41,6 +41,10 @@ class PageTable {
   void pin(BlockId block);
   void unpin(BlockId block);
 
+  // A dead block that could not be dropped takes its turn among the live ones, until it is dropped or lives again:
+  // dead blocks are the first victims, and this one would always be the first of them.
+  void hold(BlockId block);
+
   // State changes; each CHECKs that the rule allows it and that the tier it fills has room.
   void populate(BlockId block);
   void evict(BlockId block, Tier to);
@@ -74,6 +78,7 @@ class PageTable {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
     bool listed = false;  // in one of the two lists below
+    bool held = false;
     std::uint32_t tensors = 0;
     std::uint32_t pins = 0;
     std::uint32_t bytes = 0;
@@ -85,7 +90,7 @@ class PageTable {
     std::uint32_t head = kNone, tail = kNone;
   };
 
-  Order& order_of(const Block& block) { return block.tensors > 0 ? live_ : dead_; }
+  Order& order_of(const Block& block) { return block.tensors > 0 || block.held ? live_ : dead_; }
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);
   void step(Block& block, BlockEvent event);

@@ -252,13 +252,15 @@ TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
   }
 }
 
-TEST_P(PagerSystemTest, ADeadTensorWhosePagesStayLockedIsPassedOver) {
+TEST_P(PagerSystemTest, DeadTensorsWhosePagesStayLockedArePassedOver) {
   PagerConfig small = config();
   small.patience = Nanos{2'000'000'000};
   auto pager = started(small);
-  std::byte* locked = granted(*pager, kBlockBytes.value * 3);  // a hole too small for the tensors that follow
-  fill(locked, kBlockBytes.value * 3, 9);
-  ASSERT_EQ(::syscall(SYS_mlock, locked, kBlockBytes.value * 3), 0);
+  constexpr std::size_t kLocked = kBlockBytes.value * 3;
+  std::byte* locked = granted(*pager, kLocked);
+  granted(*pager, kBlockBytes.value);  // keeps the hole that they leave too small for what follows
+  fill(locked, kLocked, 9);
+  ASSERT_EQ(::syscall(SYS_mlock, locked, kLocked), 0);
   pager->free(locked);
   const auto tensors = more_than_fits(*pager);
   for (std::size_t index = 0; index < tensors.size(); ++index)

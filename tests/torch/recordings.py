@@ -68,6 +68,13 @@ def optimizers_may_step_with_gradients_switched_on(with_session):
     check(said["iterations"] == "5", said)
 
 
+def a_closures_kernels_are_forward_and_backward(with_session):
+    trace, _ = run(with_session, "closure.py")
+    phases = {kernel["name"]: kernel["phase"] for kernel in trace["kernels"]}
+    check(phases["aten::randn"] == phases["aten::abs"] == phases["aten::linear"] == "forward", phases)
+    check(phases["aten::add_.Tensor"] == "optimizer", phases)
+
+
 def recomputing_is_part_of_the_backward_pass(with_session):
     trace, _ = run(with_session, "checkpointing.py")
     phases = [kernel["phase"] for kernel in trace["kernels"] if kernel["name"] == "aten::linear"]
@@ -145,6 +152,7 @@ def main():
         without_an_optimizer_a_backward_pass_ends_it,
         accumulation_by_hand_is_one_iteration,
         optimizers_may_step_with_gradients_switched_on,
+        a_closures_kernels_are_forward_and_backward,
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
         saving_in_between_is_no_part_of_it,

@@ -16,7 +16,7 @@ std::string plural(std::size_t count, std::string_view one) {
 
 }  // namespace
 
-bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_some_; }
+bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_steps(); }
 
 Result<Trace> Recorder::finish() const {
   if (wanted_ != 0) return finish_wanted();

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
 
+bool any_of(const std::vector<bool>& values, bool wanted) { return std::ranges::find(values, wanted) != values.end(); }
+
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
@@ -67,7 +69,6 @@ void Recorder::anchor() {
     return;
   }
   sample();
-  note_updates();
   search();
 }
 
@@ -99,23 +100,39 @@ std::vector<const Segment*> Recorder::last(std::size_t count, std::size_t before
   return {end - static_cast<std::ptrdiff_t>(count), end};
 }
 
-// Whoever steps between two steps of the iteration found belongs to it; who only comes later trains something else.
-void Recorder::note_updates() {
-  const Segment& latest = previous_->segment();
-  if (!found_ || latest.kernels.empty() || (latest.updates == StorageId{} && steps_are_marked_)) return;
-  if (std::ranges::find(found_updates_, latest.updates) != found_updates_.end())
-    lacks_some_ |= !strangers_.empty();
-  else if (std::ranges::find(strangers_, latest.updates) == strangers_.end())
-    strangers_.push_back(latest.updates);
+// The steps of one optimizer: it may leave some of its parameters out.
+bool Recorder::same_updates(const Segment& a, const Segment& b) {
+  if (a.updates.empty() || b.updates.empty()) return a.updates.empty() == b.updates.empty();
+  for (auto x = a.updates.begin(), y = b.updates.begin(); x != a.updates.end() && y != b.updates.end();) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
 }
 
-bool Recorder::has_all_of(const std::vector<StorageId>& wanted, const std::vector<StorageId>& updates) {
-  return std::ranges::all_of(wanted, [&](StorageId one) { return std::ranges::find(updates, one) != updates.end(); });
+// What the segments kept are to these, the latest last: whether each makes the same step as one of them. Segments of
+// which nothing is known are left out.
+std::vector<bool> Recorder::covered_by(Group some) const {
+  std::vector<bool> covered;
+  for (const Segment* seen : last(history_.size() + 1, 0))
+    if (seen->number != 0 && !seen->kernels.empty())
+      covered.push_back(std::ranges::any_of(some, [&](const Segment* one) { return same_updates(*seen, *one); }));
+  return covered;
+}
+
+// Whether others step in turns with what was found, and so belong to the iteration: before some of its steps and again
+// afterwards. Who came by once, or only later, trains something else.
+bool Recorder::lacks_steps() const {
+  const std::vector<bool> covered = covered_by(pointers(found_->segments));
+  auto at = std::ranges::find(covered, false);
+  at = std::find(at, covered.end(), true);
+  return std::find(at, covered.end(), false) != covered.end();
 }
 
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
-  if (found_ && strangers_.empty()) return;
+  // What is trained after something else is found when nothing else has been for long.
+  if (found_ && !lacks_steps() && any_of(covered_by(pointers(found_->segments)), true)) return;
   for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
     const auto first = last(period, period);
     const auto second = last(period, 0);
@@ -124,9 +141,7 @@ void Recorder::search() {
     if (starts_with_optimizer || first.front()->kernels.size() < second.front()->kernels.size()) continue;
     if (std::ranges::any_of(second, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
     if (std::ranges::any_of(first, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
-    std::vector<StorageId> updates;
-    for (const Segment* segment : second) updates.push_back(segment->updates);
-    if (!has_all_of(strangers_, updates) || (lacks_some_ && !has_all_of(found_updates_, updates))) continue;
+    if (found_ && any_of(covered_by(second), false)) continue;
     const std::size_t skipped = first.front()->kernels.size() - second.front()->kernels.size();
     auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;
@@ -142,14 +157,10 @@ void Recorder::search() {
 
 void Recorder::adopt(std::size_t period, Roles roles) {
   found_.emplace();
-  found_updates_.clear();
-  strangers_.clear();
-  lacks_some_ = false;
   for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
   std::size_t kernels = 0;
   for (const Segment* segment : last(period, 0)) {
     found_->segments.push_back(*segment);
-    found_updates_.push_back(segment->updates);
     kernels += segment->kernels.size();
   }
   found_->roles = std::move(roles);
@@ -203,7 +214,6 @@ void Recorder::forget_anchors() {
   previous_.reset();
   history_.clear();
   found_.reset();
-  steps_are_marked_ = true;
   pending_.clear();
   pending_skipped_.clear();
 }

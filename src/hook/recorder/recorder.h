@@ -16,8 +16,8 @@ namespace spillway {
 // Finds one training iteration in what a script does and makes a trace of it.
 //
 // Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
-// is repeated at once and in which every optimizer seen lately does its step. Memory is bounded: a few segments, and
-// for the iteration found a bounded number of durations for each kernel.
+// is repeated at once and in which every optimizer does its step that steps in turns with the others. Memory is
+// bounded: a few segments, and for the iteration found a bounded number of durations for each kernel.
 //
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {
@@ -51,8 +51,9 @@ class Recorder {
   void death(StorageId storage);
   void strip();
   void search();
-  void note_updates();
-  static bool has_all_of(const std::vector<StorageId>& wanted, const std::vector<StorageId>& updates);
+  static bool same_updates(const Segment& a, const Segment& b);
+  std::vector<bool> covered_by(Group some) const;
+  bool lacks_steps() const;
   void adopt(std::size_t period, Roles roles);
   void sample();
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
@@ -73,11 +74,7 @@ class Recorder {
   std::vector<KernelTimes> times_;
   std::uint64_t repetitions_ = 0;
   bool news_ = false;
-  std::vector<StorageId> found_updates_;  // the optimizers that step in the iteration found
-  std::vector<StorageId> strangers_;      // others that have since
-  bool lacks_some_ = false;               // those step in turns with its own, so they are part of the iteration
-  bool steps_are_marked_ = false;         // anchors are optimizer steps
-  std::vector<Segment> pending_;          // segments that may become the next repetition of the iteration found
+  std::vector<Segment> pending_;  // segments that may become the next repetition of the iteration found
   std::vector<std::size_t> pending_skipped_;
 };
 

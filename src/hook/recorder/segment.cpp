@@ -37,7 +37,9 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
                                .writes = touch.writes,
                                .sparse = touch.sparse});
     if (touch.writes && event.updates && known->second.birth_segment != segment_.number)
-      segment_.updates = segment_.updates == StorageId{} ? touch.storage : std::min(segment_.updates, touch.storage);
+      if (const auto place = std::ranges::lower_bound(segment_.updates, touch.storage);
+          place == segment_.updates.end() || *place != touch.storage)
+        segment_.updates.insert(place, touch.storage);
   }
   for (const Birth& birth : event.births)
     kernel.births.push_back(index_of({.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment_.number}));

@@ -39,7 +39,7 @@ struct Segment {
   std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;
-  StorageId updates;  // the oldest parameter or state that was written: tells optimizers apart; {}: none
+  std::vector<StorageId> updates;  // parameters and states that were written, ascending: tells optimizers apart
 
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
 };

@@ -19,8 +19,9 @@ struct Training {
   // When it last computed something that needs gradients, gradients, or new parameters: counted in ends of iterations,
   // 0 for never.
   std::uint64_t last = 0;
-  int steps_open = 0;     // nested Optimizer.step calls
-  StorageId optimizer{};  // the oldest storage that the step writes: tells optimizers apart
+  int steps_open = 0;                    // nested Optimizer.step calls
+  bool steps_without_gradients = false;  // some step has computed with gradients switched off
+  StorageId optimizer{};                 // the oldest storage that the step writes: tells optimizers apart
 };
 thread_local Training training;
 
@@ -85,11 +86,13 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     const std::scoped_lock lock(mutex_);
     const bool backward = torch::autograd::get_current_graph_task_id() != -1;
     const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
-    // An optimizer may call the script's closure, which computes gradients again.
-    kernel->event.phase = backward                                     ? Phase::backward
-                          : training.steps_open > 0 && !differentiates ? Phase::optimizer
-                                                                       : Phase::forward;
-    kernel->event.updates = accesses.writes_parameter || kernel->event.phase == Phase::optimizer;
+    // An optimizer may call the script's closure, which computes gradients again. PyTorch's own switch gradients off
+    // for themselves; where one does not, its kernels are those that need none.
+    const bool in_step = training.steps_open > 0;
+    training.steps_without_gradients |= in_step && !gradients && !backward;
+    const bool in_closure = gradients && (differentiates || training.steps_without_gradients);
+    kernel->event.phase = backward ? Phase::backward : in_step && !in_closure ? Phase::optimizer : Phase::forward;
+    kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
     if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
     if (!op.ignored && trains()) backward_may_have_ended(kernel->event.phase);
     if (differentiates) iterations_.training_starts(start, memory_->faults());
@@ -168,8 +171,9 @@ void Hook::iteration_may_have_ended() {
 // What seemed to be an iteration turned out to be a part of one.
 void Hook::take_trace_back() {
   std::error_code ignored;
-  const std::string path = session_.config.record_path.data();
-  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  const std::filesystem::path path = session_.config.record_path.data();
+  if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
+    std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
   session_.state.recorded = 0;
 }
 
