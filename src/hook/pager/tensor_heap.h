@@ -8,7 +8,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
-#include "hook/pager/address_space.h"
+#include "memory/address_space.h"
 #include "memory/tier.h"
 
 namespace spillway {

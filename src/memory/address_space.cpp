@@ -1,4 +1,4 @@
-#include "hook/pager/address_space.h"
+#include "memory/address_space.h"
 
 #include <iterator>
 
