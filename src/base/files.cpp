@@ -74,9 +74,12 @@ struct Draft {
 
 // `there`: what path names now, if anything.
 Result<Draft> open_draft(const std::string& path, const struct stat* there) {
-  // What a link points to is replaced, not the link.
-  std::error_code ignored;
-  const std::string target = there != nullptr ? std::filesystem::canonical(path, ignored).string() : path;
+  // What a link points to is replaced, not the link, and be it nothing yet.
+  std::error_code error;
+  std::filesystem::path end = path;
+  for (int links = 0; links < 40 && std::filesystem::is_symlink(end, error); ++links)
+    end = end.parent_path() / std::filesystem::read_symlink(end, error);
+  const std::string target = end.string();
   // Not mkstemp(), which gives rights that only umask() could mend, and that is every thread's.
   for (unsigned attempt = 0;; ++attempt) {
     std::string name = fmt::format("{}.{}-{}", target, ::getpid(), attempt);

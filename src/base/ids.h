@@ -14,7 +14,8 @@ struct Id {
 };
 
 using TensorId = Id<struct TensorTag>;
-using KernelId = Id<struct KernelTag>;  // position in the iteration
+using KernelId = Id<struct KernelTag>;            // position in the iteration
+inline constexpr KernelId kNoKernel{UINT32_MAX};  // of one that has no place there
 using BlockId = Id<struct BlockTag>;
 using MoveId = Id<struct MoveTag>;
 using StreamId = Id<struct StreamTag>;  // a sequence of kernels that run one after another: a thread of the script

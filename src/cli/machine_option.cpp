@@ -49,7 +49,7 @@ void MachineOption::add_to(CLI::App& command) {
   command.add_option("--ssd", ssd_folder, "where `this` measures its SSD")->capture_default_str();
 }
 
-std::string MachineOption::file() const { return name.ends_with(".toml") ? name : ""; }
+std::string MachineOption::file() const { return names_machine_file(name) ? name : ""; }
 
 Result<MachineModel> MachineOption::load() const {
   TRY(MachineModel machine, machine_by_name(name, ssd_folder));

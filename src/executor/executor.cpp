@@ -46,9 +46,13 @@ std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32
 
 }  // namespace
 
-Executor::Executor(PageTable table, ExecutorOptions options, const Plan* plan, std::uint32_t kernel_count)
-    : options_(options), migration_(std::move(table), options.migration, options.window_blocks), plan_(plan) {
-  if (!plan_) return;
+Executor::Executor(PageTable table, ExecutorOptions options)
+    : options_(options), migration_(std::move(table), options.migration, options.window_blocks) {}
+
+void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, std::span<const BlockRange> homes) {
+  plan_ = &plan;
+  homes_ = homes;
+  migration_.begin_plan(!homes.empty());
   CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
   evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
@@ -170,25 +174,26 @@ void Executor::settle(std::vector<Command>& out) {
 }
 
 void Executor::planned_after(KernelId kernel) {
-  if (!plan_) return;
+  if (kernel.value + 1 >= evictions_from_.size()) return;
   for (std::uint32_t at = evictions_from_[kernel.value]; at < evictions_from_[kernel.value + 1]; ++at) {
     const Eviction& eviction = plan_->evictions[at];
-    const Lodging* home = lodging(eviction.tensor);
-    skipped_commands_ += !home || !migration_.plan_eviction(home->blocks, eviction.to);
+    const auto blocks = home(eviction.tensor);
+    skipped_commands_ += !blocks || !migration_.plan_eviction(*blocks, eviction.to);
   }
 }
 
 void Executor::planned_at(KernelId kernel) {
-  if (!plan_) return;
+  if (kernel.value + 1 >= prefetches_from_.size()) return;
   for (std::uint32_t at = prefetches_from_[kernel.value]; at < prefetches_from_[kernel.value + 1]; ++at) {
-    const Lodging* home = lodging(plan_->prefetches[at].tensor);
-    skipped_commands_ += !home || !migration_.plan_prefetch(home->blocks);
+    const auto blocks = home(plan_->prefetches[at].tensor);
+    skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks);
   }
 }
 
-const Executor::Lodging* Executor::lodging(TensorId tensor) const {
-  if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return nullptr;
-  return &lodgings_[tensor.value];
+std::optional<BlockRange> Executor::home(TensorId tensor) const {
+  if (!homes_.empty()) return homes_[tensor.value];
+  if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return std::nullopt;
+  return lodgings_[tensor.value].blocks;
 }
 
 Executor::Stream& Executor::stream(StreamId id) {

@@ -26,9 +26,13 @@ struct ExecutorOptions {
 // call or randomness; time arrives inside events. Used by one thread.
 class Executor {
  public:
-  // The table says which blocks there are, what the tiers hold, and what is where at the start. The plan, if any, must
-  // be valid and outlive the executor; its kernels are those that KernelReady names.
-  Executor(PageTable table, ExecutorOptions options, const Plan* plan = nullptr, std::uint32_t kernel_count = 0);
+  // The table says which blocks there are, what the tiers hold, and what is where at the start.
+  Executor(PageTable table, ExecutorOptions options);
+
+  // From now on this plan's commands are issued, at the kernels that KernelReady names. It must be valid and outlive
+  // its use, as must `homes`: the blocks of its tensors, which may be shared. Without them its tensors are those that
+  // Allocated tells of, and blocks that several share stay.
+  void adopt(const Plan& plan, std::uint32_t kernel_count, std::span<const BlockRange> homes = {});
 
   // Takes what the machine tells and appends what it shall do. After failure() is set nothing more is asked for.
   void on(const Event& event, std::vector<Command>& out);
@@ -66,11 +70,12 @@ class Executor {
   void launch(StreamId id, std::vector<Command>& out);
   void planned_after(KernelId kernel);
   void planned_at(KernelId kernel);
-  const Lodging* lodging(TensorId tensor) const;
+  std::optional<BlockRange> home(TensorId tensor) const;
 
   ExecutorOptions options_;
   Migration migration_;
-  const Plan* plan_;
+  const Plan* plan_ = nullptr;
+  std::span<const BlockRange> homes_;
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
   std::vector<std::uint32_t> evictions_from_, prefetches_from_;
   std::vector<Stream> streams_;

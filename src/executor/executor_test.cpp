@@ -133,13 +133,14 @@ class HostileMachine {
 
 constexpr std::uint32_t kPiece = 3;    // the most blocks in a move
 constexpr std::uint32_t kKernels = 8;  // in a plan's iteration
+constexpr std::uint32_t kTensors = 60;
 
 // Moves of any tensor at any time, whether it is alive then or not.
 Plan random_plan(std::uint64_t seed) {
   Choices choices(seed, 0);
   Plan plan;
   for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
-    for (std::uint32_t tensor = 0; tensor < 60; ++tensor) {
+    for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
       if (choices.below(6) == 0)
         plan.evictions.push_back({{tensor}, {kernel}, choices.below(2) == 0 ? Tier::host : Tier::ssd});
       if (choices.below(6) == 0) plan.prefetches.push_back({{tensor}, {kernel}});
@@ -152,7 +153,7 @@ class RandomProgram {
  public:
   struct Shape {
     std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
-    bool faults, keep_dead, failing, planned;
+    bool faults, keep_dead, failing, planned, homes;
     std::uint64_t plan_seed;
   };
 
@@ -164,7 +165,13 @@ class RandomProgram {
         streams_(shape.streams),
         launched_(shape.streams),
         plan_(shape.planned ? random_plan(shape.plan_seed) : Plan{}),
-        executor_(table(shape), options(shape), &plan_, kKernels) {}
+        executor_(table(shape), options(shape)) {
+    for (std::uint32_t tensor = 0; tensor < kTensors && shape.homes; ++tensor) {
+      const std::uint32_t first = choices.below(shape.blocks);
+      homes_.push_back({{first}, 1 + choices.below(std::min(4u, shape.blocks - first))});
+    }
+    executor_.adopt(plan_, kKernels, homes_);
+  }
 
   // Runs until the choices are used up, then lets everything come to its end.
   void run() {
@@ -297,6 +304,7 @@ class RandomProgram {
   std::vector<bool> launched_;
   std::map<TensorId, BlockRange> tensors_;
   Plan plan_;
+  std::vector<BlockRange> homes_;  // of the plan's tensors, where the plan says where they lie
   Executor executor_;
   std::uint32_t next_tensor_ = 0;
   std::uint64_t stamp_ = 0;
@@ -315,6 +323,7 @@ void check_random_programs(bool faults) {
                    .keep_dead = *rc::gen::arbitrary<bool>(),
                    .failing = *rc::gen::arbitrary<bool>(),
                    .planned = *rc::gen::arbitrary<bool>(),
+                   .homes = *rc::gen::arbitrary<bool>(),
                    .plan_seed = *rc::gen::arbitrary<std::uint64_t>()},
                   choices)
         .run();
@@ -342,6 +351,31 @@ TEST(Executor, ABlockThatCannotBeReadEndsTheRunThoughOthersCan) {
   EXPECT_EQ(executor.failure()->bytes, kBlockBytes);
 }
 
+// An instruction of one thread needs two blocks at once, while another thread runs small kernels.
+TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRun) {
+  PageTable table({kBlockBytes * 3, {}, kBlockBytes * 10});
+  table.add_blocks(4, kBlockBytes);
+  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
+  Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
+  std::vector<Command> commands;
+  executor.on(Allocated{{0}, {{0}, 4}}, commands);
+  executor.on(Faulted{{0}, {{0}, 1}}, commands);
+  executor.on(MoveDone{std::get<Move>(commands.back()).id}, commands);
+  executor.on(Faulted{{0}, {{1}, 1}}, commands);
+  const MoveId second = std::get<Move>(commands.back()).id;
+  for (int kernel = 0; kernel < 40; ++kernel) {
+    executor.on(KernelReady{{1}, kNoKernel, {}}, commands);
+    executor.on(KernelDone{{1}}, commands);
+  }
+  EXPECT_TRUE(executor.table().pinned({0}));
+  executor.on(MoveDone{second}, commands);
+  for (int kernel = 0; kernel < 40; ++kernel) {
+    executor.on(KernelReady{{1}, kNoKernel, {}}, commands);
+    executor.on(KernelDone{{1}}, commands);
+  }
+  EXPECT_FALSE(executor.table().pinned({0}));
+}
+
 // Two tensors of one block that a plan brings back when kernel 0 starts, the second one once the first has come.
 struct TwoPrefetches {
   TwoPrefetches() {
@@ -350,7 +384,8 @@ struct TwoPrefetches {
     PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
     table.add_blocks(2, kBlockBytes);
     for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::ssd);
-    executor.emplace(std::move(table), ExecutorOptions{}, &plan, 2);
+    executor.emplace(std::move(table), ExecutorOptions{});
+    executor->adopt(plan, 2);
     for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
     tell(KernelReady{{0}, {0}, {}});
     first = last_move();

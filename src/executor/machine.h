@@ -30,7 +30,7 @@ struct Freed {  // The tensor is dead: nobody will read its bytes again.
 };
 struct KernelReady {  // The stream's next kernel wants to start. `accesses` is valid during the call only.
   StreamId stream;
-  KernelId kernel;  // its place in the iteration, where that is known; else a running count
+  KernelId kernel;  // its place in the planned iteration, or kNoKernel
   std::span<const BlockAccess> accesses;
 };
 struct KernelDone {

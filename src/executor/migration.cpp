@@ -67,12 +67,16 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
       return recall(block, out);
     case BlockState::resident:
       if (options_.keep_dead_blocks) return;
-      discard(block, Tier::device, out);
-      return table_.drop(block);
+      return drop(block, out);
     case BlockState::stored:
       discard(block, table_.lower(block), out);
       return table_.drop(block);
   }
+}
+
+void Migration::drop(BlockId dead, std::vector<Command>& out) {
+  discard(dead, Tier::device, out);
+  table_.drop(dead);
 }
 
 void Migration::recall(BlockId block, std::vector<Command>& out) {
@@ -103,8 +107,14 @@ void Migration::ask(const Wish& wish) {
 }
 
 bool Migration::eviction_possible(BlockId block) const {
-  return table_.state(block) == BlockState::resident && table_.live(block) && !table_.shared(block) &&
+  return table_.state(block) == BlockState::resident && table_.live(block) && (plan_shared_ || !table_.shared(block)) &&
          !table_.pinned(block);
+}
+
+void Migration::begin_plan(bool shared_blocks) {
+  plan_shared_ = shared_blocks;
+  evictions_ = {};
+  prefetches_ = {};
 }
 
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
@@ -249,8 +259,7 @@ bool Migration::evict_one(Bytes needed, const Asker& by, std::vector<Command>& o
     return false;
   }
   if (!table_.live(*victim)) {
-    discard(*victim, Tier::device, out);
-    table_.drop(*victim);
+    drop(*victim, out);
     return true;
   }
   const auto to = victim_tier(table_.bytes(*victim));
@@ -298,6 +307,8 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
       continue;
     }
     const BlockRange piece = first_piece(wish.rest);
+    // Nothing leaves for what is only expected, but what is dead may go.
+    while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan}, wish.begun, out);
     queue.drop_front(piece.count, true);

@@ -55,6 +55,9 @@ class Migration {
   // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
 
+  // Another plan is followed from now on: what the last one wanted is forgotten. Whether planned evictions may take
+  // blocks in which several tensors live.
+  void begin_plan(bool shared_blocks);
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -98,6 +101,7 @@ class Migration {
   void ask(const Wish& wish);
   void recall(BlockId block, std::vector<Command>& out);
   void bury(BlockId block, std::vector<Command>& out);
+  void drop(BlockId dead, std::vector<Command>& out);
   bool serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
@@ -122,6 +126,7 @@ class Migration {
   PerLink<Bytes> moved_;
   PerTier<std::uint32_t> failed_writes_;  // in a row
   std::optional<Failure> failure_;
+  bool plan_shared_ = false;
   std::uint32_t next_move_ = 0;
 };
 

@@ -63,8 +63,13 @@ class PageTable {
   Bytes peak(Tier tier) const { return peak_[tier]; }
   Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
 
-  // The block to give up next: a dead one if there is any, else the least recently migrated that is not pinned.
+  // The block to give up next: a dead one if there is any that is not held, else the least recently migrated that is
+  // not pinned.
   std::optional<BlockId> victim();
+  // A resident block that no tensor lives in, if there is one.
+  std::optional<BlockId> dead() const {
+    return dead_.head == kNone ? std::nullopt : std::optional(BlockId{dead_.head});
+  }
 
   // Folds the blocks' states into a hash: equal for equal residency.
   std::uint64_t residency_hash(BlockRange blocks, std::uint64_t seed) const;

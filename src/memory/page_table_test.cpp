@@ -86,6 +86,8 @@ struct Model {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
     int tensors = 0, pins = 0;
+    bool held = false;
+    bool takes_its_turn() const { return tensors > 0 || held; }
   };
   std::vector<Block> blocks;
   // Resident blocks by arrival, dead and live ones mixed; each enters again when it changes.
@@ -96,7 +98,8 @@ struct Model {
   std::optional<BlockId> victim() const {
     for (const bool want_live : {false, true})
       for (const std::uint32_t block : order)
-        if ((blocks[block].pins == 0 || !want_live) && (blocks[block].tensors > 0) == want_live) return BlockId{block};
+        if ((blocks[block].pins == 0 || !want_live) && blocks[block].takes_its_turn() == want_live)
+          return BlockId{block};
     return std::nullopt;
   }
 };
@@ -118,6 +121,7 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
   switch (action) {
     case 0:
       if (block.tensors++ == 0) re_enter();
+      block.held = false;
       return table.retain(id);
     case 1:
       if (block.tensors == 0) return;
@@ -153,9 +157,15 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       return table.fetched(id);
     case 10:
       return moved(BlockEvent::fetch_failed) ? table.fetch_failed(id) : void();
+    case 11:
+      if (block.takes_its_turn()) return table.hold(id);
+      block.held = true;
+      re_enter();
+      return table.hold(id);
     default:
       if (!moved(BlockEvent::drop)) return;
       model.leave(index);
+      block.held = false;
       return table.drop(id);
   }
 }
@@ -166,7 +176,7 @@ TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {
     PageTable table = table_of(kBlocks);
     Model model{std::vector<Model::Block>(kBlocks), {}};
     const auto steps = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(rc::gen::tuple(
-        rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 12), rc::gen::arbitrary<bool>()));
+        rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 13), rc::gen::arbitrary<bool>()));
     for (const auto& [block, action, host] : steps) {
       apply(table, model, static_cast<std::uint32_t>(block), action, host ? Tier::host : Tier::ssd);
       table.check_invariants();

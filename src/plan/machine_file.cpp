@@ -154,10 +154,12 @@ std::span<const std::string_view> machine_presets() {
   return names;
 }
 
+bool names_machine_file(std::string_view name) { return name.contains('/') || name.ends_with(".toml"); }
+
 Result<MachineModel> load_machine(const std::string& name_or_path) {
   for (const Preset& preset : presets())
     if (preset.name == name_or_path) return parse_machine(preset.toml, name_or_path);
-  if (name_or_path.contains('/') || name_or_path.ends_with(".toml")) {
+  if (names_machine_file(name_or_path)) {
     TRY(const std::string text, read_file(name_or_path, kLargestFile));
     return parse_machine(text, name_or_path);
   }

@@ -18,6 +18,9 @@ Result<MachineModel> parse_machine(std::string_view toml, const std::string& whe
 // The machines that the program carries, by name.
 std::span<const std::string_view> machine_presets();
 
+// Whether the name is that of a file, not of a preset.
+bool names_machine_file(std::string_view name);
+
 // A preset's name, or the path of a file (it contains a '/' or ends in ".toml").
 Result<MachineModel> load_machine(const std::string& name_or_path);
 

@@ -195,7 +195,8 @@ TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) 
   }
 }
 
-// Such a kernel pushes its own blocks out, and whether one that it touches next is still on its way is a matter of time.
+// Such a kernel pushes its own blocks out, and whether one that it touches next is still on its way is a matter of
+// time.
 TEST_P(CpuConformance, KernelsThatAreLargerThanTheDeviceReadWhatTheyShould) {
   for (std::uint64_t seed = 1; seed <= kEffort; ++seed) {
     SCOPED_TRACE(seed);

@@ -90,7 +90,7 @@ class Program {
       const Tensor& tensor = tensors_[below(tensors_.size())];
       extents.push_back({tensor.memory, tensor.shadow.size(), below(2) == 0, below(5) == 0});
     }
-    pager_.kernel_ready(stream, extents);
+    pager_.kernel_ready(stream, kNoKernel, extents);
     for (const ByteExtent& extent : extents)
       for (const Tensor& tensor : tensors_)
         if (tensor.memory == extent.begin) {
@@ -167,7 +167,7 @@ TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {
     const auto kernel = [&] {
       const StreamId stream = pager->this_stream();
       const ByteExtent extents[] = {{tensor, 1 << 20, true, false}};
-      pager->kernel_ready(stream, extents);
+      pager->kernel_ready(stream, kNoKernel, extents);
       static_cast<volatile std::byte*>(tensor)[0] = std::byte{1};
       pager->kernel_done(stream);
     };

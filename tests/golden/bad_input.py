@@ -123,7 +123,7 @@ def main():
             good &= fails(what, what, *arguments, status=(2,))
         good &= fails("no folder", "none", "import", "g10", str(HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config"),
                       "-o", str(folder / "none/x.trace"))
-        model, machine = write("bad.model.trace", Path(trace).read_bytes()), write("bad.machine.toml", A100_TOML)
+        model, machine = write("bad.model.trace", Path(trace).read_bytes()), write("bad.machine", A100_TOML)
         inputs = {
             model: ["plan", model, "--policy", "g10", *A100],
             machine: ["plan", trace, "--policy", "g10", "--machine", machine],
@@ -131,7 +131,7 @@ def main():
         }
         for file, arguments in inputs.items():
             before = Path(file).read_bytes()
-            good &= fails("the output is an input", file, *arguments, "-o", file, status=(2,))
+            good &= fails("the output is an input, which would be lost", file, *arguments, "-o", file, status=(2,))
             good &= Path(file).read_bytes() == before
         good &= fails("no name", "-o", "plan", trace, "--policy", "g10", *A100, "-o", "", status=(2,))
         too_small = subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10-gds", "--machine", "a100", "--set", "device.memory=1MiB",

@@ -65,6 +65,8 @@ def accumulation_by_hand_is_one_iteration(with_session):
 def optimizers_may_step_with_gradients_switched_on(with_session):
     trace, said = run(with_session, "optimizer_without_no_grad.py")
     check(kinds(trace)["weight"] == 4 and kinds(trace)["optimizer_state"] == 4, kinds(trace))
+    phases = {kernel["name"]: kernel["phase"] for kernel in trace["kernels"]}
+    check(phases["aten::mul.Tensor"] == phases["aten::sub_.Tensor"] == "optimizer", phases)
     check(said["iterations"] == "5", said)
 
 

@@ -24,6 +24,8 @@ namespace {
 
 // Blocks that are never promised: a block on its way counts on two tiers, and something must be able to move.
 constexpr std::uint32_t kSlackBlocks = 16;
+// Planned moves under way at a time on each link: many are of one block, and SSDs want several at once.
+constexpr std::uint32_t kPlannedInFlight = 8;
 
 }  // namespace
 
@@ -95,12 +97,15 @@ void Pager::run() noexcept {
   table.add_blocks(machine_->range().blocks(), kBlockBytes);
   ExecutorOptions options;
   options.migration.keep_dead_blocks = true;
+  options.migration.planned_in_flight = kPlannedInFlight;
   Executor executor(std::move(table), options);
   std::vector<Command> commands;
   for (;;) {
     const auto event = machine_->wait();
     if (!event && machine_->stopped()) return;
     if (!event) return fail_for_good(event.error().message);
+    if (const auto* ready = std::get_if<KernelReady>(&event->what); ready && ready->kernel == KernelId{0})
+      follow_new_plan(executor);
     executor.on(event->what, commands);
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
     machine_->submit(commands);
@@ -137,11 +142,12 @@ void Pager::fail_for_good(const std::string& message) noexcept {
   config_.on_failure(message);
 }
 
-Result<void*> Pager::allocate(std::size_t bytes) {
+Result<void*> Pager::allocate_at(std::size_t bytes, std::optional<std::uint64_t> place) {
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
   const std::lock_guard lock(mutex_);
-  const auto proposed = heap_.propose(wanted);
+  auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
+  if (!proposed) proposed = heap_.propose(wanted);
   if (!proposed)
     return fail(
         Errc::out_of_memory,
@@ -153,9 +159,43 @@ Result<void*> Pager::allocate(std::size_t bytes) {
     heap_.cancel(*proposed);
     return std::unexpected(std::move(reserved).error());
   }
-  const TensorHeap::Place place = heap_.commit(*proposed);
-  machine_->inbox().allocated(place.tensor, place.blocks);
-  return machine_->range().begin() + place.offset;
+  const TensorHeap::Place taken = heap_.commit(*proposed);
+  machine_->inbox().allocated(taken.tensor, taken.blocks);
+  return machine_->range().begin() + taken.offset;
+}
+
+std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
+}
+
+void Pager::give_up(BlockRange apart) {
+  const std::lock_guard lock(mutex_);
+  heap_.give_up(apart);
+}
+
+std::uint64_t Pager::place_of(const void* memory) const {
+  return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - machine_->range().begin());
+}
+
+std::uint32_t Pager::small_blocks() {
+  const std::lock_guard lock(mutex_);
+  return heap_.most_small_blocks();
+}
+
+void Pager::adopt(std::unique_ptr<const RunPlan> plan) {
+  CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
+  const std::lock_guard lock(mutex_);
+  adopted_.store(plan.get(), std::memory_order_release);
+  plans_.push_back(std::move(plan));
+}
+
+// At an iteration's start.
+void Pager::follow_new_plan(Executor& executor) {
+  const RunPlan* adopted = adopted_.load(std::memory_order_acquire);
+  if (adopted == followed_) return;
+  followed_ = adopted;
+  executor.adopt(followed_->plan, followed_->kernels, followed_->homes);
 }
 
 // Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
@@ -189,26 +229,47 @@ void Pager::free(void* memory) {
   machine_->inbox().freed(place->tensor, place->blocks);
 }
 
-void Pager::kernel_ready(StreamId stream, std::span<const ByteExtent> extents) {
-  if (!active() || stream == Streams::kShared) return;
+Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const ByteExtent> extents) {
+  if (!active() || stream == Streams::kShared) return {};
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
+  bool all_there = true;
   for (const ByteExtent& extent : extents) {
     if (extent.bytes == 0 || !contains(extent.begin)) continue;
     const MemoryRange& range = machine_->range();
     const auto* begin = static_cast<const std::byte*>(extent.begin);
     const auto* last = begin + std::min(extent.bytes, static_cast<std::size_t>(range.end() - begin)) - 1;
     const BlockId first{range.index_of(begin)};
-    accesses.push_back({{first, range.index_of(last) - first.value + 1}, extent.writes, extent.sparse});
+    const BlockRange blocks{first, range.index_of(last) - first.value + 1};
+    accesses.push_back({blocks, extent.writes, extent.sparse});
+    for (BlockId block = blocks.first; block < blocks.end() && all_there; ++block.value)
+      all_there = machine_->is_mapped(block);
   }
   kernel_done(stream);  // Should its end have been missed.
   running_[stream.value].store(true, std::memory_order_relaxed);
-  machine_->inbox().kernel_ready(stream, {kernels_.fetch_add(1, std::memory_order_relaxed)}, accesses);
+  const RunPlan* plan = kernel == kNoKernel ? nullptr : adopted_.load(std::memory_order_acquire);
+  if (plan != nullptr && kernel.value >= plan->kernels) plan = nullptr;
+  kernels_[stream.value] = plan != nullptr ? kernel : kNoKernel;
+  const bool waits = plan != nullptr && !all_there;
+  machine_->inbox().kernel_ready(stream, kernels_[stream.value], accesses,
+                                 waits || (plan != nullptr && plan->starts[kernel.value]));
+  const std::uint32_t own = ++readied_[stream.value];
+  if (!waits) return {};
+  const Nanos begin = now();
+  std::atomic<std::uint32_t>& launches = machine_->launches(stream);
+  for (std::uint32_t seen = launches.load(std::memory_order_acquire); seen != own;
+       seen = launches.load(std::memory_order_acquire))
+    launches.wait(seen, std::memory_order_acquire);
+  const Nanos waited = now() - begin;
+  launch_wait_.fetch_add(waited.value, std::memory_order_relaxed);
+  return waited;
 }
 
 void Pager::kernel_done(StreamId stream) {
   if (!active() || !running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
-  machine_->inbox().kernel_done(stream);
+  const KernelId kernel = kernels_[stream.value];
+  const RunPlan* plan = kernel == kNoKernel ? nullptr : adopted_.load(std::memory_order_acquire);
+  machine_->inbox().kernel_done(stream, plan != nullptr && kernel.value < plan->kernels && plan->ends[kernel.value]);
 }
 
 PagerStats Pager::stats() const {
@@ -218,7 +279,7 @@ PagerStats Pager::stats() const {
                    .moved = {},
                    .written = counted.written(),
                    .peak = {},
-                   .stall = machine_->stall().total(now())};
+                   .stall = machine_->stall().total(now()) + Nanos{launch_wait_.load(std::memory_order_relaxed)}};
   for (const Tier from : kTiers) {
     stats.peak[from] = counted.peak(from);
     for (const Tier to : kTiers)

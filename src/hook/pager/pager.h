@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -16,6 +18,7 @@
 #include "hook/pager/byte_extent.h"
 #include "hook/pager/fork_guard.h"
 #include "hook/pager/pager_config.h"
+#include "hook/pager/run_plan.h"
 #include "hook/pager/tensor_heap.h"
 #include "machines/cpu/cpu_machine.h"
 #include "machines/cpu/spill_file.h"
@@ -40,17 +43,30 @@ class Pager {
   Pager& operator=(const Pager&) = delete;
 
   // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
-  Result<void*> allocate(std::size_t bytes);
+  Result<void*> allocate(std::size_t bytes) { return allocate_at(bytes, std::nullopt); }
+  // At that place of what is set apart, if there is room; else anywhere.
+  Result<void*> allocate_at(std::size_t bytes, std::optional<std::uint64_t> place);
   void free(void* memory);
   bool contains(const void* address) const { return machine_->range().contains(address); }
   bool active() const { return !guard_->in_child(); }
 
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
-  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. Messages: the kernel need
-  // not wait for anything, and faults where it must.
-  void kernel_ready(StreamId stream, std::span<const ByteExtent> extents);
+  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. `kernel` is its place in
+  // the iteration of the plan that was adopted last, or kNoKernel. Such a kernel waits here for what is on its way
+  // already; returns how long. What is absent all the same it faults.
+  Nanos kernel_ready(StreamId stream, KernelId kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
+
+  // Places for a plan's tensors, counted as allocate_at() does; nothing if there are not enough addresses.
+  std::optional<BlockRange> set_apart(Bytes bytes);
+  // No plan's tensors are put there any more.
+  void give_up(BlockRange apart);
+  std::uint64_t place_of(const void* memory) const;
+  // The plan is followed from the next kernel 0 on.
+  void adopt(std::unique_ptr<const RunPlan> plan);
+  std::uint32_t device_blocks() const { return machine_->device_blocks(); }
+  std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
 
   PagerStats stats() const;
   EvictionMethod eviction_method() const { return method_; }  // the one chosen
@@ -69,6 +85,7 @@ class Pager {
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
+  void follow_new_plan(Executor& executor);
 
   PagerConfig config_;
   EvictionMethod method_;
@@ -77,8 +94,14 @@ class Pager {
   std::unique_ptr<ForkGuard> guard_;
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
   TensorHeap heap_;
-  std::atomic<std::uint32_t> kernels_{0};
+  // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
+  std::array<std::uint32_t, Streams::kMost> readied_{};
+  std::array<KernelId, Streams::kMost> kernels_{};
+  std::atomic<std::uint64_t> launch_wait_{0};          // nanoseconds
+  std::vector<std::unique_ptr<const RunPlan>> plans_;  // all that were adopted, since threads may look at old ones
+  std::atomic<const RunPlan*> adopted_{nullptr};       // the last one
+  const RunPlan* followed_ = nullptr;                  // the run loop's
   std::thread thread_;
 };
 

@@ -7,11 +7,16 @@
 namespace spillway {
 namespace {
 
-constexpr Bytes kLarge = 1_MiB;
 constexpr Bytes kSmallGranule{64};  // what PyTorch wants its memory aligned to
 constexpr Bytes kLargeGranule{4096};
 
 std::uint64_t bytes_for_small(std::uint32_t blocks) { return kBlockBytes.value * std::max(blocks / 4, 1u); }
+
+TensorHeap::Place place_at(std::uint64_t offset, Bytes bytes) {
+  const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
+  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
+  return {offset, bytes, {}, {{first}, last - first + 1}};
+}
 
 }  // namespace
 
@@ -28,12 +33,47 @@ std::optional<TensorHeap::Place> TensorHeap::propose(Bytes bytes) {
   for (Part* part : {is_small ? &small_ : &large_, is_small ? &large_ : &small_}) {
     const auto within = part->space.take(bytes);
     if (!within) continue;
-    const std::uint64_t offset = part->begin + *within;
-    const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
-    const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
-    return Place{offset, bytes, {}, {{first}, last - first + 1}};
+    return place_at(part->begin + *within, bytes);
   }
   return std::nullopt;
+}
+
+std::optional<TensorHeap::Place> TensorHeap::propose_at(std::uint64_t offset, Bytes bytes) {
+  CHECK(bytes > Bytes{});
+  const auto apart = apart_with(offset);
+  const Place place = place_at(offset, bytes);
+  if (apart == apart_.end() || !apart->wanted || place.blocks.end() > apart->blocks.end()) return std::nullopt;
+  const auto next = apart->taken.lower_bound(offset);
+  if (next != apart->taken.end() && next->first < offset + bytes.value) return std::nullopt;
+  if (next != apart->taken.begin() && std::prev(next)->first + std::prev(next)->second > offset) return std::nullopt;
+  apart->taken.emplace(offset, bytes.value);
+  return place;
+}
+
+std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
+  const auto hole = large_.space.take(hole_bytes({{}, blocks}));
+  if (!hole) return std::nullopt;
+  const std::uint64_t first = (large_.begin + *hole + kBlockBytes.value - 1) / kBlockBytes.value;
+  apart_.push_back({.blocks = {{static_cast<std::uint32_t>(first)}, blocks}, .hole = *hole, .taken = {}});
+  return apart_.back().blocks;
+}
+
+void TensorHeap::give_up(BlockRange blocks) {
+  const auto apart = apart_with(blocks.first.value * kBlockBytes.value);
+  CHECK(apart != apart_.end());
+  apart->wanted = false;
+  end_if_empty(apart);
+}
+
+std::vector<TensorHeap::Apart>::iterator TensorHeap::apart_with(std::uint64_t offset) {
+  const BlockId block{static_cast<std::uint32_t>(offset / kBlockBytes.value)};
+  return std::ranges::find_if(apart_, [&](const Apart& apart) { return apart.blocks.contains(block); });
+}
+
+void TensorHeap::end_if_empty(std::vector<Apart>::iterator apart) {
+  if (apart->wanted || !apart->taken.empty()) return;
+  large_.space.give_back(apart->hole, hole_bytes(apart->blocks));
+  apart_.erase(apart);
 }
 
 TensorHeap::Place TensorHeap::commit(const Place& place) {
@@ -44,13 +84,21 @@ TensorHeap::Place TensorHeap::commit(const Place& place) {
     kept.tensor = free_ids_.back();
     free_ids_.pop_back();
   }
-  for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value)
-    in_use_ += tensors_[block.value]++ == 0;
+  for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) {
+    if (tensors_[block.value]++ > 0) continue;
+    ++in_use_;
+    small_in_use_ += is_small(block);
+  }
+  most_small_ = std::max(most_small_, small_in_use_);
   CHECK(places_.emplace(place.offset, kept).second);
   return kept;
 }
 
 void TensorHeap::cancel(const Place& place) {
+  if (const auto apart = apart_with(place.offset); apart != apart_.end()) {
+    apart->taken.erase(place.offset);
+    return end_if_empty(apart);
+  }
   Part& part = place.offset < large_.begin ? small_ : large_;
   part.space.give_back(place.offset - part.begin, place.bytes);
 }
@@ -60,8 +108,11 @@ std::optional<TensorHeap::Place> TensorHeap::remove(std::uint64_t offset) {
   if (found == places_.end()) return std::nullopt;
   const Place place = found->second;
   places_.erase(found);
-  for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value)
-    in_use_ -= --tensors_[block.value] == 0;
+  for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) {
+    if (--tensors_[block.value] > 0) continue;
+    --in_use_;
+    small_in_use_ -= is_small(block);
+  }
   free_ids_.push_back(place.tensor);
   cancel(place);
   return place;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -25,18 +26,29 @@ class TensorHeap {
     BlockRange blocks;
   };
 
+  // Smaller tensors lie among each other.
+  static constexpr Bytes kLarge = 1_MiB;
+
   explicit TensorHeap(std::uint32_t blocks);
 
   // Finds a place; nothing is taken until commit(), which must follow or cancel().
   std::optional<Place> propose(Bytes bytes);
+  // At that offset, which lies in what is set apart; nothing if some of it is taken.
+  std::optional<Place> propose_at(std::uint64_t offset, Bytes bytes);
   Place commit(const Place& place);  // with its id
   void cancel(const Place& place);
   // The tensor that begins there dies.
   std::optional<Place> remove(std::uint64_t offset);
 
+  // Whole blocks that only propose_at() uses; nothing if no hole is large enough. Once given up, they serve all again
+  // as soon as the last tensor in them has died.
+  std::optional<BlockRange> set_apart(std::uint32_t blocks);
+  void give_up(BlockRange apart);
+
   // Blocks in which a tensor lives, and how many more this place would make it.
   std::uint32_t blocks_in_use() const { return in_use_; }
   std::uint32_t new_blocks(const Place& place) const;
+  std::uint32_t most_small_blocks() const { return most_small_; }  // that were in use at a time among the small ones
 
  private:
   struct Part {
@@ -44,9 +56,21 @@ class TensorHeap {
     AddressSpace space;
   };
 
+  struct Apart {
+    BlockRange blocks;
+    std::uint64_t hole;                            // where the addresses that it took begin; not aligned
+    std::map<std::uint64_t, std::uint64_t> taken;  // offset -> bytes
+    bool wanted = true;
+  };
+  bool is_small(BlockId block) const { return kBlockBytes.value * block.value < large_.begin; }
+  std::vector<Apart>::iterator apart_with(std::uint64_t offset);
+  static Bytes hole_bytes(BlockRange blocks) { return kBlockBytes * (blocks.count + 1); }
+  void end_if_empty(std::vector<Apart>::iterator apart);
+
   Part small_, large_;
+  std::vector<Apart> apart_;
   std::vector<std::uint32_t> tensors_;  // in each block
-  std::uint32_t in_use_ = 0;
+  std::uint32_t in_use_ = 0, small_in_use_ = 0, most_small_ = 0;
   std::unordered_map<std::uint64_t, Place> places_;
   std::vector<TensorId> free_ids_;
   std::uint32_t next_id_ = 0;

@@ -63,6 +63,39 @@ TEST(TensorHeap, GivesAwayAllAddressesToTensorsOfOneSize) {
   }
 }
 
+TEST(TensorHeap, WhatIsSetApartHoldsTensorsAtTheirPlacesOnly) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(10);
+  ASSERT_TRUE(apart);
+  const std::uint64_t begin = kBlockBytes.value * apart->first.value;
+  const auto one = heap.propose_at(begin + 4096, 3_MiB);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->offset, begin + 4096);
+  heap.commit(*one);
+  EXPECT_FALSE(heap.propose_at(begin, 1_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + 4096 + (3 << 20) - 1, 1_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + (19 << 20), 2_MiB));
+  EXPECT_TRUE(heap.propose_at(begin + 4096 + (3 << 20), 1_MiB));
+  while (const auto other = heap.propose(1_MiB)) {
+    heap.commit(*other);
+    EXPECT_TRUE(other->blocks.end() <= apart->first || apart->end() <= other->blocks.first);
+  }
+}
+
+TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(40);
+  ASSERT_TRUE(apart);
+  EXPECT_FALSE(heap.propose(40_MiB));
+  const auto tensor = heap.propose_at(kBlockBytes.value * apart->first.value, 3_MiB);
+  heap.commit(*tensor);
+  heap.give_up(*apart);
+  EXPECT_FALSE(heap.propose_at(kBlockBytes.value * apart->first.value + (8 << 20), 3_MiB));
+  EXPECT_FALSE(heap.propose(40_MiB));
+  EXPECT_TRUE(heap.remove(tensor->offset));
+  EXPECT_TRUE(heap.propose(90_MiB));
+}
+
 TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
   TensorHeap heap(64);
   EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));

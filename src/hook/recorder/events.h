@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,20 @@ struct Touch {
   bool writes = false;
   bool sparse = false;
 };
+
+// Both ascending. An optimizer's steps have some of what they write in common, though each may leave some out; those of
+// two optimizers have nothing.
+inline bool have_one_in_common(const std::vector<StorageId>& a, const std::vector<StorageId>& b) {
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
+}
+inline void insert_ascending(std::vector<StorageId>& all, StorageId one) {
+  const auto place = std::ranges::lower_bound(all, one);
+  if (place == all.end() || *place != one) all.insert(place, one);
+}
 
 struct Birth {
   StorageId storage;

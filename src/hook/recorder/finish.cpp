@@ -18,9 +18,14 @@ std::string plural(std::size_t count, std::string_view one) {
 
 bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_steps(); }
 
+std::optional<RecordedIteration> Recorder::iteration() const {
+  if (wanted_ != 0 || !has_iteration()) return std::nullopt;
+  return build_iteration(*found_, times_);
+}
+
 Result<Trace> Recorder::finish() const {
   if (wanted_ != 0) return finish_wanted();
-  if (has_iteration()) return build_trace(*found_, times_);
+  if (has_iteration()) return build_iteration(*found_, times_).trace;
   if (found_)
     return fail(Errc::unavailable,
                 fmt::format("no training iteration repeated itself: what did, {} times, lacks the steps of other "
@@ -79,7 +84,7 @@ Result<Trace> Recorder::finish_wanted() const {
   std::vector<KernelTimes> times((*segment)->kernels.size());
   for (std::size_t k = 0; k < times.size(); ++k)
     times[k].add((*segment)->kernels[k].duration, (*segment)->kernels[k].gap);
-  return build_trace(iteration, times);
+  return build_iteration(iteration, times).trace;
 }
 
 }  // namespace spillway

@@ -37,7 +37,18 @@ class KernelTimes {
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments);
 
-// The iteration as a trace. `times` has one entry for each kernel.
-Trace build_trace(const Iteration& iteration, const std::vector<KernelTimes>& times);
+// An iteration as a trace, with what it takes to recognise it when it comes again.
+struct RecordedIteration {
+  Trace trace;
+  std::vector<std::uint64_t> signatures;  // by kernel: of its name and its arguments' shapes
+  std::vector<std::uint32_t> anchors;     // how many kernels come before the end of each of its segments
+  std::vector<StorageId> storages;        // by tensor: what played its part; the one that is alive at the end
+  // By kernel: what it makes, in order.
+  std::vector<std::vector<TensorId>> births;
+};
+std::uint64_t signature_of(std::string_view name, std::uint64_t shapes);
+
+// `times` has one entry for each kernel.
+RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTimes>& times);
 
 }  // namespace spillway

@@ -68,6 +68,7 @@ void Recorder::anchor() {
     news_ |= previous_->number() == wanted_ + 1;  // Now what died after its last kernel is known, too.
     return;
   }
+  something_updated_ |= !previous_->segment().updates.empty();
   sample();
   search();
 }
@@ -100,33 +101,35 @@ std::vector<const Segment*> Recorder::last(std::size_t count, std::size_t before
   return {end - static_cast<std::ptrdiff_t>(count), end};
 }
 
-// The steps of one optimizer: it may leave some of its parameters out.
 bool Recorder::same_updates(const Segment& a, const Segment& b) {
-  if (a.updates.empty() || b.updates.empty()) return a.updates.empty() == b.updates.empty();
-  for (auto x = a.updates.begin(), y = b.updates.begin(); x != a.updates.end() && y != b.updates.end();) {
-    if (*x == *y) return true;
-    *x < *y ? ++x : ++y;
-  }
-  return false;
+  return have_one_in_common(a.updates, b.updates) || (a.updates.empty() && b.updates.empty());
 }
 
-// What the segments kept are to these, the latest last: whether each makes the same step as one of them. Segments of
-// which nothing is known are left out.
+// Of the segments kept, the latest last, whether each makes the same step as one of these. Those of which nothing is
+// known do.
 std::vector<bool> Recorder::covered_by(Group some) const {
   std::vector<bool> covered;
   for (const Segment* seen : last(history_.size() + 1, 0))
-    if (seen->number != 0 && !seen->kernels.empty())
-      covered.push_back(std::ranges::any_of(some, [&](const Segment* one) { return same_updates(*seen, *one); }));
+    covered.push_back(seen->number == 0 || seen->kernels.empty() ||
+                      std::ranges::any_of(some, [&](const Segment* one) { return same_updates(*seen, *one); }));
   return covered;
 }
 
-// Whether others step in turns with what was found, and so belong to the iteration: before some of its steps and again
-// afterwards. Who came by once, or only later, trains something else.
+// Whether another optimizer steps in turns with what was found, and so belongs to the iteration: before some of its
+// steps and, not more than an iteration may have later, again. Who came by once, or only later, trains something else.
 bool Recorder::lacks_steps() const {
+  const bool updates_nothing =
+      std::ranges::all_of(found_->segments, [](const Segment& segment) { return segment.updates.empty(); });
+  if (updates_nothing && something_updated_) return true;
+  const std::vector<const Segment*> seen = last(history_.size() + 1, 0);
   const std::vector<bool> covered = covered_by(pointers(found_->segments));
-  auto at = std::ranges::find(covered, false);
-  at = std::find(at, covered.end(), true);
-  return std::find(at, covered.end(), false) != covered.end();
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && !covered[i]; ++j)
+      if (!covered[j] && same_updates(*seen[i], *seen[j]) &&
+          std::find(covered.begin() + static_cast<std::ptrdiff_t>(i), covered.begin() + static_cast<std::ptrdiff_t>(j),
+                    true) != covered.begin() + static_cast<std::ptrdiff_t>(j))
+        return true;
+  return false;
 }
 
 void Recorder::search() {
@@ -214,6 +217,7 @@ void Recorder::forget_anchors() {
   previous_.reset();
   history_.clear();
   found_.reset();
+  something_updated_ = false;
   pending_.clear();
   pending_skipped_.clear();
 }

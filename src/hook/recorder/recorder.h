@@ -42,6 +42,8 @@ class Recorder {
   bool has_iteration() const;
   // The trace as far as it is known. The failure says what was seen instead.
   Result<Trace> finish() const;
+  // The same with what it takes to recognise it; nothing if none has been found.
+  std::optional<RecordedIteration> iteration() const;
   // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
   // for nobody knows how the script will end.
   bool take_news() { return std::exchange(news_, false); }
@@ -74,7 +76,8 @@ class Recorder {
   std::vector<KernelTimes> times_;
   std::uint64_t repetitions_ = 0;
   bool news_ = false;
-  std::vector<Segment> pending_;  // segments that may become the next repetition of the iteration found
+  bool something_updated_ = false;  // by some segment
+  std::vector<Segment> pending_;    // segments that may become the next repetition of the iteration found
   std::vector<std::size_t> pending_skipped_;
 };
 

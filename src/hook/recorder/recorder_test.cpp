@@ -226,22 +226,53 @@ TEST(Recorder, ACriticWithSeveralStepsWaitsForTheGenerators) {
   EXPECT_EQ(script.trace().kernels.size(), 16u);
 }
 
-TEST(Recorder, WithoutTheGeneratorsStepsItIsNoIteration) {
-  for (const int critic_steps : {3, 20}) {  // 3: not two whole rounds; 20: more than one iteration may have
-    Script script;
-    script.data("critic");
-    script.data("generator");
-    for (int round = 0; round < 2; ++round) {
-      for (int i = 0; i < critic_steps; ++i) train(script, "critic");
-      EXPECT_TRUE(script.recorder.has_iteration());
-      train(script, "generator");
+// Up to 16 steps are one iteration, once it is there twice; where an optimizer steps more rarely, its steps are none.
+TEST(Recorder, OptimizersInTurnsAreOneIterationWhereverTheScriptEnds) {
+  for (const int critic_steps : {3, 15, 16, 20, 32, 40})
+    for (const int more : {0, 1, 7, 14}) {
+      SCOPED_TRACE(std::to_string(critic_steps) + " and " + std::to_string(more));
+      Script script;
+      script.data("critic");
+      script.data("generator");
+      for (int round = 0; round < 4; ++round) {
+        for (int i = 0; i < critic_steps; ++i) train(script, "critic");
+        train(script, "generator");
+      }
+      for (int i = 0; i < more; ++i) train(script, "critic");
+      ASSERT_TRUE(script.recorder.has_iteration());
+      EXPECT_EQ(script.trace().kernels.size(),
+                critic_steps < 16 ? 4u * static_cast<std::size_t>(critic_steps + 1) : 4u);
     }
-    EXPECT_FALSE(script.recorder.has_iteration());
-    const auto trace = script.recorder.finish();
-    ASSERT_FALSE(trace);
-    EXPECT_NE(trace.error().message.find("lacks the steps of other parameters"), std::string::npos)
-        << trace.error().message;
+}
+
+TEST(Recorder, WithoutTheGeneratorsStepsItIsNoIteration) {
+  Script script;
+  script.data("critic");
+  script.data("generator");
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) train(script, "critic");
+    EXPECT_TRUE(script.recorder.has_iteration());
+    train(script, "generator");
   }
+  EXPECT_FALSE(script.recorder.has_iteration());
+  const auto trace = script.recorder.finish();
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("lacks the steps of other parameters"), std::string::npos)
+      << trace.error().message;
+}
+
+TEST(Recorder, AccumulationByHandOverTooManyPassesIsNoIteration) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 3; ++step) {
+    for (int micro = 0; micro < 40; ++micro) {
+      script.forward_backward("w", micro == 0);
+      script.recorder.anchor();
+    }
+    script.run({.name = "sub_", .reads = {"grad_w"}, .writes = {"w"}, .updates = true});
+    script.zero_grad("w");
+  }
+  EXPECT_FALSE(script.recorder.has_iteration());
 }
 
 TEST(Recorder, WhatIsTrainedForLongAfterwardsIsTheIteration) {

@@ -37,9 +37,7 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
                                .writes = touch.writes,
                                .sparse = touch.sparse});
     if (touch.writes && event.updates && known->second.birth_segment != segment_.number)
-      if (const auto place = std::ranges::lower_bound(segment_.updates, touch.storage);
-          place == segment_.updates.end() || *place != touch.storage)
-        segment_.updates.insert(place, touch.storage);
+      insert_ascending(segment_.updates, touch.storage);
   }
   for (const Birth& birth : event.births)
     kernel.births.push_back(index_of({.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment_.number}));

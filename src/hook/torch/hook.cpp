@@ -19,9 +19,9 @@ struct Training {
   // When it last computed something that needs gradients, gradients, or new parameters: counted in ends of iterations,
   // 0 for never.
   std::uint64_t last = 0;
-  int steps_open = 0;                    // nested Optimizer.step calls
-  bool steps_without_gradients = false;  // some step has computed with gradients switched off
-  StorageId optimizer{};                 // the oldest storage that the step writes: tells optimizers apart
+  std::string step;                // the name of the optimizer step under way
+  int steps_open = 0;              // nested Optimizer.step calls
+  std::vector<StorageId> written;  // by it, ascending
 };
 thread_local Training training;
 
@@ -42,7 +42,7 @@ void* Hook::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
     return *memory;
   }
-  auto memory = memory_->allocate(bytes);
+  auto memory = memory_->allocate(bytes, std::nullopt);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
   const StorageId id = storages_.add(*memory, bytes);
   if (running) {
@@ -86,11 +86,11 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     const std::scoped_lock lock(mutex_);
     const bool backward = torch::autograd::get_current_graph_task_id() != -1;
     const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
-    // An optimizer may call the script's closure, which computes gradients again. PyTorch's own switch gradients off
-    // for themselves; where one does not, its kernels are those that need none.
+    // An optimizer may call the script's closure, which computes gradients again. In the steps of one that does, what
+    // runs with gradients switched on is the closure's: PyTorch's optimizers switch them off for themselves.
     const bool in_step = training.steps_open > 0;
-    training.steps_without_gradients |= in_step && !gradients && !backward;
-    const bool in_closure = gradients && (differentiates || training.steps_without_gradients);
+    if (in_step && (backward || differentiates)) calls_closures_.insert(training.step);
+    const bool in_closure = gradients && in_step && calls_closures_.contains(training.step);
     kernel->event.phase = backward ? Phase::backward : in_step && !in_closure ? Phase::optimizer : Phase::forward;
     kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
     if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
@@ -98,12 +98,11 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (differentiates) iterations_.training_starts(start, memory_->faults());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
-        if (touch.writes && (training.optimizer == StorageId{} || touch.storage < training.optimizer))
-          training.optimizer = touch.storage;
+        if (touch.writes) insert_ascending(training.written, touch.storage);
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
-  memory_->kernel_ready(accesses.extents);
+  memory_->kernel_ready(kNoKernel, accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
@@ -159,10 +158,11 @@ void Hook::iteration_may_have_ended() {
   const Nanos before = now();
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
-  if (session_.state.recorded != 0 && !recorder_->has_iteration())
-    take_trace_back();
-  else if (recorder_->take_news() && has_optimizer_)
+  if (!recorder_->has_iteration()) {
+    if (session_.state.recorded != 0) take_trace_back();
+  } else if (has_optimizer_ && (recorder_->take_news() || taken_back_)) {
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
+  }
   const Nanos ours = excess(now(), before);
   recorder_->leave_out(ours);
   iterations_.leave_out(ours);
@@ -175,6 +175,7 @@ void Hook::take_trace_back() {
   if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
     std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
   session_.state.recorded = 0;
+  taken_back_ = true;
 }
 
 Result<> Hook::save_trace_so_far() {
@@ -184,13 +185,17 @@ Result<> Hook::save_trace_so_far() {
   const std::string path = session_.config.record_path.data();
   TRY_VOID(save_trace(path, trace));
   session_.state.recorded = 1;
+  taken_back_ = false;
   return {};
 }
 
-void Hook::optimizer_step_starts() {
+void Hook::optimizer_step_starts(std::string_view name) {
   const std::scoped_lock lock(mutex_);
   this_thread_trains();
-  if (training.steps_open++ == 0) training.optimizer = {};
+  if (training.steps_open++ == 0) {
+    training.step = name;
+    training.written.clear();
+  }
   if (has_optimizer_) return;
   has_optimizer_ = true;
   if (recorder_) recorder_->forget_anchors();
@@ -200,7 +205,7 @@ void Hook::optimizer_step_ends() {
   const std::scoped_lock lock(mutex_);
   if (training.steps_open == 0) return;
   if (--training.steps_open > 0) return;  // an optimizer that wraps another one
-  iterations_.step_ended(now(), memory_->faults(), training.optimizer.value);
+  iterations_.step_ended(now(), memory_->faults(), training.written);
   iteration_may_have_ended();
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Hook {
   bool runs_kernel() const;
   void kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments);
   void kernel_ends();
-  void optimizer_step_starts();
+  void optimizer_step_starts(std::string_view name);
   void optimizer_step_ends();
   void compiled_code_seen();
   Operators& operators() { return operators_; }
@@ -83,12 +84,14 @@ class Hook {
   std::optional<Recorder> recorder_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  std::uint64_t ends_ = 0;          // of iterations, or what may be one
-  bool somebody_trains_ = false;    // some thread does
-  bool has_optimizer_ = false;      // the script marks its steps
-  bool in_backward_ = false;        // the last kernel of threads that train was one of a backward pass
-  Nanos last_end_;                  // of that kernel
-  std::uint64_t not_recorded_ = 0;  // operators of other threads
+  std::uint64_t ends_ = 0;                // of iterations, or what may be one
+  bool somebody_trains_ = false;          // some thread does
+  bool taken_back_ = false;               // a trace was, and none has been saved since
+  std::set<std::string> calls_closures_;  // optimizers' steps that compute gradients
+  bool has_optimizer_ = false;            // the script marks its steps
+  bool in_backward_ = false;              // the last kernel of threads that train was one of a backward pass
+  Nanos last_end_;                        // of that kernel
+  std::uint64_t not_recorded_ = 0;        // operators of other threads
 };
 
 }  // namespace spillway

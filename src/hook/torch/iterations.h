@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "hook/recorder/events.h"
 #include "hook/session/hook_side.h"
 
 namespace spillway {
@@ -23,19 +24,22 @@ class Iterations {
     first_ = begin_ = end_ = {at, faults};
   }
 
-  // `optimizer` tells optimizers apart.
-  void step_ended(Nanos at, std::uint64_t faults, std::uint64_t optimizer) {
+  // `written`, by the step, tells optimizers apart.
+  void step_ended(Nanos at, std::uint64_t faults, const std::vector<StorageId>& written) {
     training_starts(at, faults);
     if (steps_.empty()) {
       forget_iterations(session_);
       begin_ = end_ = first_;
     }
-    if (std::ranges::find(steps_, optimizer) != steps_.end()) {
+    const auto is_same = [&](const std::vector<StorageId>& step) {
+      return have_one_in_common(step, written) || (step.empty() && written.empty());
+    };
+    if (std::ranges::any_of(steps_, is_same)) {
       steps_.clear();
       begin_ = end_;
     }
     const bool joins = !steps_.empty();
-    steps_.push_back(optimizer);
+    steps_.push_back(written);
     end_ = {at, faults};
     const std::uint64_t duration = excess(end_.at, begin_.at).value;
     joins ? replace_iteration(session_, duration, faults - begin_.faults)
@@ -60,8 +64,8 @@ class Iterations {
 
   Session& session_;
   bool started_ = false;
-  Moment first_, begin_, end_;        // of training; of the iteration under way; of the last one
-  std::vector<std::uint64_t> steps_;  // the optimizers that have made a step in it
+  Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
+  std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote
 };
 
 }  // namespace spillway

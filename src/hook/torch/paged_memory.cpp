@@ -13,11 +13,13 @@ class PagedMemory final : public TensorMemory {
  public:
   explicit PagedMemory(std::unique_ptr<Pager> pager) : pager_(std::move(pager)) {}
 
-  Result<void*> allocate(std::size_t bytes) override { return pager_->allocate(bytes); }
+  Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place) override {
+    return pager_->allocate_at(bytes, place);
+  }
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
-  void kernel_ready(std::span<const ByteExtent> extents) override {
-    pager_->kernel_ready(pager_->this_stream(), extents);
+  Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) override {
+    return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }

@@ -7,10 +7,10 @@ namespace spillway {
 // Memory as PyTorch itself takes it: no limit, no faults. For recording, and for forked children.
 class PlainMemory final : public TensorMemory {
  public:
-  Result<void*> allocate(std::size_t bytes) override;
+  Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place = {}) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
-  void kernel_ready(std::span<const ByteExtent>) override {}
+  Nanos kernel_ready(KernelId, std::span<const ByteExtent>) override { return {}; }
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
   std::uint64_t faults() const override { return 0; }

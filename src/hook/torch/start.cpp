@@ -50,7 +50,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   }
   if (hook->runs_kernel()) return nullptr;
   if (call.scope() == at::RecordScope::USER_SCOPE && starts_with(call.name(), "Optimizer.step#")) {
-    hook->optimizer_step_starts();
+    hook->optimizer_step_starts(call.name());
     return std::make_unique<OptimizerStep>();
   }
   if (const Operator* op = hook->operators().find(call)) {

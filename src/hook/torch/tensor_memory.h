@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "hook/pager/byte_extent.h"
@@ -16,13 +18,15 @@ class TensorMemory {
   virtual ~TensorMemory() = default;
 
   // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
-  virtual Result<void*> allocate(std::size_t bytes) = 0;
+  // `place`: where a plan wants it, if it can be there.
+  virtual Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place) = 0;
   virtual void free(void* memory) = 0;
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
 
-  // The calling thread's next kernel uses these bytes, and has ended.
-  virtual void kernel_ready(std::span<const ByteExtent> extents) = 0;
+  // The calling thread's next kernel uses these bytes, and has ended. `kernel` is its place in the iteration of the
+  // plan that is followed, or kNoKernel; returns how long it waited here.
+  virtual Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
   // The time up to `now` in which any thread waited for memory.

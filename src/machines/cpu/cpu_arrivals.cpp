@@ -148,6 +148,7 @@ void CpuMachine::finish_chunk(Job& job) {
 // Whoever waits for the block finds its wait counted when it goes on.
 void CpuMachine::mapped(BlockId id) {
   at(id).awaited = false;
+  mapped_[id.value].store(true, std::memory_order_relaxed);
   stall_.end(id, now());
   userfault_.wake(address(id), kBlockBytes.value);
 }

@@ -67,7 +67,11 @@ int CpuMachine::take_all_off(BlockRange blocks) {
 
 // See Note [A dead block that lives again]; 0 or an errno.
 int CpuMachine::take_off(BlockId id) {
-  if (const int error = mapper_->take_off(address(id), at(id).buffer); error != 0) return error;
+  mapped_[id.value].store(false, std::memory_order_relaxed);
+  if (const int error = mapper_->take_off(address(id), at(id).buffer); error != 0) {
+    mapped_[id.value].store(true, std::memory_order_relaxed);
+    return error;
+  }
   if (inbox_.allocations(id) == at(id).told_allocations) return 0;
   put_back({id, 1});
   bell_.ring();  // The allocation is told next.

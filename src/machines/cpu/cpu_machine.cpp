@@ -27,7 +27,8 @@ CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbe
       userfault_(std::move(userfault)),
       range_(std::move(range)),
       inbox_(options.range_blocks, bell_),
-      blocks_(options.range_blocks) {}
+      blocks_(options.range_blocks),
+      mapped_(new std::atomic<bool>[options.range_blocks] {}) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
@@ -78,6 +79,8 @@ void CpuMachine::submit(std::span<const Command> commands) {
 void CpuMachine::handle(const Launch& command) {
   StreamState& state = stream(command.stream);
   state.launched = true;
+  launches_[command.stream.value].fetch_add(1, std::memory_order_release);
+  launches_[command.stream.value].notify_all();
   if (!state.deferred.empty()) resumable_.push_back(command.stream);
 }
 

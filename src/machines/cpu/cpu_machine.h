@@ -83,6 +83,10 @@ class CpuMachine final : public Machine {
   std::uint32_t device_blocks() const { return mapper_->device_blocks(); }
   const CpuStats& stats() const { return stats_; }
   const StallClock& stall() const { return stall_; }
+  // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
+  bool is_mapped(BlockId block) const { return mapped_[block.value].load(std::memory_order_relaxed); }
+  // How many of the stream's kernels have been launched: wait on it for the next one.
+  std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
 
  private:
@@ -187,6 +191,8 @@ class CpuMachine final : public Machine {
   std::atomic<bool> stop_{false};
 
   std::vector<Block> blocks_;
+  std::unique_ptr<std::atomic<bool>[]> mapped_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
   std::unordered_map<std::uint32_t, Job> jobs_;
   TransferQueue writes_, reads_;
   std::size_t writing_ = 0, reading_ = 0;

@@ -17,23 +17,24 @@ void Inbox::freed(TensorId tensor, BlockRange blocks) {
   post({.kind = Kind::freed, .tensor = tensor, .blocks = blocks});
 }
 
-void Inbox::kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses) {
-  post({.kind = Kind::kernel_ready, .stream = stream, .kernel = kernel}, accesses);
+void Inbox::kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses, bool urgent) {
+  post({.kind = Kind::kernel_ready, .stream = stream, .kernel = kernel}, accesses, urgent);
 }
 
-void Inbox::kernel_done(StreamId stream) { post({.kind = Kind::kernel_done, .stream = stream}); }
+void Inbox::kernel_done(StreamId stream, bool urgent) {
+  post({.kind = Kind::kernel_done, .stream = stream}, {}, urgent);
+}
 
-void Inbox::post(const Message& message, std::span<const BlockAccess> accesses) {
-  bool much = false;
+void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
   {
     const std::lock_guard lock(mutex_);
     Message& posted = posted_.messages.emplace_back(message);
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
     posted.access_count = static_cast<std::uint32_t>(accesses.size());
     posted_.accesses.insert(posted_.accesses.end(), accesses.begin(), accesses.end());
-    much = posted_.messages.size() % kMuchMessages == 0;
+    urgent |= posted_.messages.size() % kMuchMessages == 0;
   }
-  if (much) bell_.ring();
+  if (urgent) bell_.ring();
 }
 
 void Inbox::take(Batch& batch) {

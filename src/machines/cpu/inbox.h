@@ -12,9 +12,9 @@
 
 namespace spillway {
 
-// What the script's threads tell the run loop. Posting is cheap and never waits: the loop is not woken but by faults
-// and when much has piled up, and it reads everything before it serves a fault, so that it always knows what the
-// faulting thread had told before.
+// What the script's threads tell the run loop. Posting is cheap and never waits: the loop is not woken but by faults,
+// by what is urgent and when much has piled up, and it reads everything before it serves a fault, so that it always
+// knows what the faulting thread had told before.
 //
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
@@ -39,8 +39,9 @@ class Inbox {
   // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
   void allocated(TensorId tensor, BlockRange blocks);
   void freed(TensorId tensor, BlockRange blocks);
-  void kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses);
-  void kernel_done(StreamId stream);
+  // `urgent`: something is to be done at once, so the loop is woken.
+  void kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses, bool urgent = false);
+  void kernel_done(StreamId stream, bool urgent = false);
 
   // All that has been posted since the last call, in order; the batch's own contents are thrown away.
   void take(Batch& batch);
@@ -49,7 +50,7 @@ class Inbox {
   std::uint32_t allocations(BlockId block) const { return allocations_[block.value].load(std::memory_order_seq_cst); }
 
  private:
-  void post(const Message& message, std::span<const BlockAccess> accesses = {});
+  void post(const Message& message, std::span<const BlockAccess> accesses = {}, bool urgent = false);
 
   const Doorbell& bell_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> allocations_;

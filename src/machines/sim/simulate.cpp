@@ -232,8 +232,8 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     return result;
   }
   Executor executor(page_table(layout, placed.tiers, limits),
-                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}}, plan,
-                    static_cast<std::uint32_t>(trace.kernels.size()));
+                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}});
+  if (plan != nullptr) executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()));
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
 
   std::vector<Measured> measured;

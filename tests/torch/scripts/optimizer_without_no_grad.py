@@ -1,4 +1,4 @@
-"""An optimizer of the old kind: it steps through .data, with gradients switched on."""
+"""An optimizer of the old kind: it steps through .data, with gradients switched on but for the last bit."""
 import torch
 from torch import nn
 
@@ -12,7 +12,9 @@ class Momentum(torch.optim.Optimizer):
             for p in group["params"]:
                 momentum = self.state[p].setdefault("momentum", torch.zeros_like(p.data))
                 momentum.mul_(0.9).add_(p.grad.data)
-                p.data.add_(momentum, alpha=-0.1)
+                step = momentum * 0.1
+                with torch.no_grad():
+                    p.sub_(step)
 
 
 torch.manual_seed(0)

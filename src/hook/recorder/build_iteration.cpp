@@ -42,14 +42,15 @@ class Builder {
  public:
   Builder(const Iteration& iteration, const std::vector<KernelTimes>& times) : iteration_(iteration), times_(times) {}
 
-  Trace build() {
+  RecordedIteration build() {
     collect();
     apply_deaths_at_the_end();
     find_heirs();
     settle_the_rest();
     make_tensors();
     make_kernels();
-    return std::move(trace_);
+    result_.trace = std::move(trace_);
+    return std::move(result_);
   }
 
  private:
@@ -204,6 +205,8 @@ class Builder {
     for (const Segment& segment : iteration_.segments)
       for (const SegmentKernel& from : segment.kernels) {
         Kernel& kernel = trace_.kernels.emplace_back();
+        result_.signatures.push_back(signature_of(from.name, from.shapes));
+        result_.births.emplace_back();
         kernel.name = from.name;
         kernel.phase = from.phase;
         kernel.duration = times_[k].median_duration();
@@ -217,11 +220,18 @@ class Builder {
         for (const std::uint32_t birth : from.births) {
           const Life& life = lives_[index_.at(segment.storages[birth].id)];
           kernel.writes.push_back({.tensor = life.tensor, .begin = {}, .end = life.bytes});
+          result_.births.back().push_back(life.tensor);
         }
         ++k;
       }
     for (const Life& life : lives_)
       if (life.in_trace && life.death != kNone) trace_.kernels[life.death].frees.push_back(life.tensor);
+    result_.storages.resize(trace_.tensors.size());
+    for (const Life& life : lives_)  // The old life of a tensor that is carried comes before the young one.
+      if (life.in_trace && (life.heir == kNone || !is_one_tensor(life))) result_.storages[life.tensor.value] = life.id;
+    std::uint32_t count = 0;
+    for (const Segment& segment : iteration_.segments)
+      result_.anchors.push_back(count += static_cast<std::uint32_t>(segment.kernels.size()));
   }
 
   const Iteration& iteration_;
@@ -231,11 +241,16 @@ class Builder {
   std::size_t count_ = 0;
   std::array<std::size_t, 7> counts_{};
   Trace trace_;
+  RecordedIteration result_;
 };
 
 }  // namespace
 
-Trace build_trace(const Iteration& iteration, const std::vector<KernelTimes>& times) {
+std::uint64_t signature_of(std::string_view name, std::uint64_t shapes) {
+  return (std::hash<std::string_view>{}(name) ^ shapes) * 0x9e3779b97f4a7c15u;
+}
+
+RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTimes>& times) {
   return Builder(iteration, times).build();
 }
 

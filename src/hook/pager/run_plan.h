@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/tier.h"
+#include "plan/plan.h"
+
+namespace spillway {
+
+// A plan as a run follows it.
+struct RunPlan {
+  Plan plan;                       // of rows of blocks
+  std::vector<BlockRange> homes;   // of the plan's tensors
+  std::uint32_t kernels = 0;       // of an iteration
+  std::vector<bool> starts, ends;  // by kernel: commands hang on its start, on its end
+};
+
+}  // namespace spillway
