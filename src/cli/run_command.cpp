@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/machine_option.h"
 #include "cli/script.h"
 #include "hook/session/launch.h"
 #include "hook/session/output_file.h"
@@ -76,6 +77,15 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
   TRY(config.eviction_path, Pager::check(pager_config(config)));
+  if (options.policy != "uvm") {
+    TRY(const MachineModel machine, machine_by_name("this", config.ssd_directory.data()));
+    config.rates = {.copy = machine.link.to_device.value,
+                    .ssd_read = machine.ssd.read.value,
+                    .ssd_write = machine.ssd.write.value,
+                    .ssd_read_latency_ns = machine.ssd.read_latency.value,
+                    .ssd_write_latency_ns = machine.ssd.write_latency.value,
+                    .fault_ns = machine.fault.cost.value};
+  }
   return {};
 }
 
@@ -128,8 +138,11 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");
-  command->add_option("--policy", options->policy, "uvm: on demand, least recently migrated leaves first")
-      ->check(CLI::IsMember({"uvm"}))
+  command
+      ->add_option("--policy", options->policy,
+                   "uvm (default): on demand, least recently migrated leaves first; g10, g10-once: the same until an "
+                   "iteration has repeated itself, then moves planned ahead; auto: the plan that simulates best")
+      ->check(CLI::IsMember({"uvm", "auto", "g10", "g10-once"}))
       ->type_name("NAME");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
   command->add_option("--record", options->record, "write the steady iteration into DIR/model.trace")->type_name("DIR");

@@ -10,6 +10,9 @@
 namespace spillway {
 namespace {
 
+// Frames for what a kernel makes are ready so many kernels before it starts.
+constexpr std::uint32_t kBirthsAhead = 3;
+
 // The blocks of all accesses, each once: disjoint ranges in ascending order. Sparse accesses touch few of their blocks,
 // so where kernels can fault they are left to faults.
 std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool with_sparse) {
@@ -49,10 +52,10 @@ std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32
 Executor::Executor(PageTable table, ExecutorOptions options)
     : options_(options), migration_(std::move(table), options.migration, options.window_blocks) {}
 
-void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, std::span<const BlockRange> homes) {
+void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration) {
   plan_ = &plan;
-  homes_ = homes;
-  migration_.begin_plan(!homes.empty());
+  iteration_ = iteration;
+  migration_.begin_plan(!iteration.homes.empty(), Foresight(iteration.rows, kernel_count));
   CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
   evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
@@ -89,14 +92,22 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   ready.state = StreamState::waiting;
   ready.missing = 0;
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
+  for (std::uint32_t ahead = 0; ahead < kBirthsAhead && ready.kernel != kNoKernel; ++ahead)
+    if (const std::size_t kernel = std::size_t{ready.kernel.value} + ahead; kernel < iteration_.births.size())
+      for (const BlockRange& blocks : iteration_.births[kernel]) migration_.expect(blocks, out);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   if (migration_.protection().grant(event.stream, ready.working_set))
-    for (const BlockRange& range : ready.working_set) ready.missing += wait_for(event.stream, range, out);
+    for (const BlockRange& range : ready.working_set)
+      ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
   if (ready.missing == 0) launch(event.stream, out);
 }
 
+bool Executor::waits_for_all(KernelId kernel) const {
+  return !options_.kernels_fault || (kernel != kNoKernel && !iteration_.homes.empty());
+}
+
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
-std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out) {
+std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out) {
   std::uint64_t missing = 0;
   // A planned prefetch that still waits in its queue is waited for, too, from now on as urgently as a kernel's need.
   const std::vector<BlockRange> issued = migration_.issued_prefetches(blocks);
@@ -112,7 +123,7 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, std::vector<Com
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
     const BlockState state = table().state(block);
     const bool on_its_way = state == BlockState::leaving || state == BlockState::arriving;
-    const bool needed = !options_.kernels_fault || on_its_way || (state == BlockState::stored && is_issued(block));
+    const bool needed = all || on_its_way || (state == BlockState::stored && is_issued(block));
     if (state == BlockState::resident || !needed) {
       ask();
       continue;
@@ -139,6 +150,7 @@ void Executor::handle(const KernelDone& event, std::vector<Command>&) {
   CHECK(done.state == StreamState::running);
   done.state = StreamState::idle;
   migration_.protection().revoke(event.stream);
+  migration_.foresight().passed(done.kernel);
   planned_after(done.kernel);
 }
 
@@ -174,7 +186,7 @@ void Executor::settle(std::vector<Command>& out) {
 }
 
 void Executor::planned_after(KernelId kernel) {
-  if (kernel.value + 1 >= evictions_from_.size()) return;
+  if (std::size_t{kernel.value} + 1 >= evictions_from_.size()) return;
   for (std::uint32_t at = evictions_from_[kernel.value]; at < evictions_from_[kernel.value + 1]; ++at) {
     const Eviction& eviction = plan_->evictions[at];
     const auto blocks = home(eviction.tensor);
@@ -183,7 +195,7 @@ void Executor::planned_after(KernelId kernel) {
 }
 
 void Executor::planned_at(KernelId kernel) {
-  if (kernel.value + 1 >= prefetches_from_.size()) return;
+  if (std::size_t{kernel.value} + 1 >= prefetches_from_.size()) return;
   for (std::uint32_t at = prefetches_from_[kernel.value]; at < prefetches_from_[kernel.value + 1]; ++at) {
     const auto blocks = home(plan_->prefetches[at].tensor);
     skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks);
@@ -191,7 +203,7 @@ void Executor::planned_at(KernelId kernel) {
 }
 
 std::optional<BlockRange> Executor::home(TensorId tensor) const {
-  if (!homes_.empty()) return homes_[tensor.value];
+  if (!iteration_.homes.empty()) return iteration_.homes[tensor.value];
   if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return std::nullopt;
   return lodgings_[tensor.value].blocks;
 }

@@ -29,10 +29,16 @@ class Executor {
   // The table says which blocks there are, what the tiers hold, and what is where at the start.
   Executor(PageTable table, ExecutorOptions options);
 
+  // What the iteration of a plan does with memory, where that is known.
+  struct Iteration {
+    std::span<const BlockRange> homes;                // of the plan's tensors; blocks may be shared
+    std::span<const Foresight::Row> rows;             // when blocks are used
+    std::span<const std::vector<BlockRange>> births;  // by kernel: what it touches first
+  };
   // From now on this plan's commands are issued, at the kernels that KernelReady names. It must be valid and outlive
-  // its use, as must `homes`: the blocks of its tensors, which may be shared. Without them its tensors are those that
-  // Allocated tells of, and blocks that several share stay.
-  void adopt(const Plan& plan, std::uint32_t kernel_count, std::span<const BlockRange> homes = {});
+  // its use, as must all in `iteration`. Without that its tensors are those that Allocated tells of, and blocks that
+  // several share stay. With it, such a kernel starts when its whole working set is there, if that fits.
+  void adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration = {});
 
   // Takes what the machine tells and appends what it shall do. After failure() is set nothing more is asked for.
   void on(const Event& event, std::vector<Command>& out);
@@ -65,7 +71,8 @@ class Executor {
   void handle(const MoveFailed& event, std::vector<Command>& out);
 
   Stream& stream(StreamId id);
-  std::uint64_t wait_for(StreamId id, BlockRange blocks, std::vector<Command>& out);
+  bool waits_for_all(KernelId kernel) const;
+  std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells streams what has arrived
   void launch(StreamId id, std::vector<Command>& out);
   void planned_after(KernelId kernel);
@@ -75,7 +82,7 @@ class Executor {
   ExecutorOptions options_;
   Migration migration_;
   const Plan* plan_ = nullptr;
-  std::span<const BlockRange> homes_;
+  Iteration iteration_;
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
   std::vector<std::uint32_t> evictions_from_, prefetches_from_;
   std::vector<Stream> streams_;

@@ -170,7 +170,7 @@ class RandomProgram {
       const std::uint32_t first = choices.below(shape.blocks);
       homes_.push_back({{first}, 1 + choices.below(std::min(4u, shape.blocks - first))});
     }
-    executor_.adopt(plan_, kKernels, homes_);
+    executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = {}, .births = {}});
   }
 
   // Runs until the choices are used up, then lets everything come to its end.
@@ -273,7 +273,8 @@ class RandomProgram {
     stream.running = true;
     stream.faulted = false;
     launched_[index] = false;
-    tell(KernelReady{{index}, {choices_.below(kKernels)}, stream.accesses});
+    const std::uint32_t kernel = choices_.below(kKernels + 1);
+    tell(KernelReady{{index}, kernel < kKernels ? KernelId{kernel} : kNoKernel, stream.accesses});
   }
 
   void touch(std::uint32_t index) {

@@ -111,10 +111,19 @@ bool Migration::eviction_possible(BlockId block) const {
          !table_.pinned(block);
 }
 
-void Migration::begin_plan(bool shared_blocks) {
+void Migration::begin_plan(bool shared_blocks, Foresight foresight) {
   plan_shared_ = shared_blocks;
+  foresight_ = std::move(foresight);
   evictions_ = {};
   prefetches_ = {};
+}
+
+void Migration::expect(BlockRange blocks, std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) {
+    if (table_.state(block) != BlockState::empty || table_.live(block)) return;
+    table_.hold(block);  // Nobody lives in it yet, and it must not go at once.
+    want({block, 1}, Urgency::need, kNobody, out);
+  });
 }
 
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
@@ -250,10 +259,10 @@ bool Migration::make_room(std::vector<Command>& out) {
 }
 
 bool Migration::evict_one(Bytes needed, const Asker& by, std::vector<Command>& out) {
-  auto victim = table_.victim();
+  auto victim = next_victim();
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
-  while (!victim && protection_.relax(by.stream)) victim = table_.victim();
+  while (!victim && protection_.relax(by.stream)) victim = next_victim();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
     if (flights_.empty()) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;
@@ -269,6 +278,13 @@ bool Migration::evict_one(Bytes needed, const Asker& by, std::vector<Command>& o
   }
   start_move({*victim, 1}, Tier::device, *to, by, false, out);
   return true;
+}
+
+// What is dead, else what is needed last, as far as that is known.
+std::optional<BlockId> Migration::next_victim() {
+  if (const auto dead = table_.dead()) return dead;
+  if (const auto last = foresight_.victim(table_)) return last;
+  return table_.victim();
 }
 
 std::optional<Tier> Migration::victim_tier(Bytes bytes) const {

@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "executor/foresight.h"
 #include "executor/machine.h"
 #include "executor/planned_queue.h"
 #include "executor/protection.h"
@@ -57,7 +58,10 @@ class Migration {
 
   // Another plan is followed from now on: what the last one wanted is forgotten. Whether planned evictions may take
   // blocks in which several tensors live.
-  void begin_plan(bool shared_blocks);
+  void begin_plan(bool shared_blocks, Foresight foresight);
+  Foresight& foresight() { return foresight_; }
+  // These blocks will be touched for the first time very soon: those that have no frame get one.
+  void expect(BlockRange blocks, std::vector<Command>& out);
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -109,6 +113,7 @@ class Migration {
   bool make_room(std::vector<Command>& out);
   // True if a victim left or was dropped.
   bool evict_one(Bytes needed, const Asker& by, std::vector<Command>& out);
+  std::optional<BlockId> next_victim();
   std::optional<Tier> victim_tier(Bytes bytes) const;
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
@@ -127,6 +132,7 @@ class Migration {
   PerTier<std::uint32_t> failed_writes_;  // in a row
   std::optional<Failure> failure_;
   bool plan_shared_ = false;
+  Foresight foresight_;
   std::uint32_t next_move_ = 0;
 };
 

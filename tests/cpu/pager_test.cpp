@@ -21,11 +21,38 @@ struct Tensor {
   std::vector<std::byte> shadow;
 };
 
+constexpr std::uint32_t kKernels = 16;  // of a plan's iteration
+
+// A plan that has nothing to do with what the program does.
+std::unique_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+  auto plan = std::make_unique<RunPlan>();
+  plan->kernels = kKernels;
+  plan->births.resize(kKernels);
+  for (std::uint32_t tensor = 0; tensor < 40; ++tensor) {
+    const BlockRange home{{below(blocks - 4)}, 1 + below(4)};
+    plan->homes.push_back(home);
+    plan->rows.push_back({home, {{below(kKernels)}}});
+    plan->births[below(kKernels)].push_back(home);
+  }
+  for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel) {
+    for (int count = 0; count < 6; ++count) {
+      plan->plan.evictions.push_back({{below(40)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
+      plan->plan.prefetches.push_back({{below(40)}, {kernel}});
+    }
+    plan->starts.push_back(below(2) == 0);
+    plan->ends.push_back(below(2) == 0);
+  }
+  return plan;
+}
+
 // Does at random what scripts do, and compares every byte with the copy.
 class Program {
  public:
-  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes)
-      : pager_(pager), random_(seed), most_bytes_(most_bytes) {}
+  // `apart`: where a plan wants some of its tensors.
+  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes, std::optional<BlockRange> apart = std::nullopt)
+      : pager_(pager), random_(seed), most_bytes_(most_bytes), apart_(apart) {}
 
   void step() {
     switch (below(8)) {
@@ -59,7 +86,10 @@ class Program {
   void allocate() {
     std::size_t bytes = 1 + below(below(2) == 0 ? 5000 : 12 << 20);
     while (!tensors_.empty() && live_ + bytes > most_bytes_) release(below(tensors_.size()));
-    auto memory = pager_.allocate(bytes);
+    std::optional<std::uint64_t> place;
+    if (apart_ && below(2) == 0)
+      place = kBlockBytes.value * apart_->first.value + below(kBlockBytes.value * apart_->count / 4096) * 4096;
+    auto memory = pager_.allocate_at(bytes, place);
     if (!memory) {  // Other threads have the rest.
       ASSERT_EQ(memory.error().code, Errc::out_of_memory) << memory.error().message;
       if (!tensors_.empty()) release(below(tensors_.size()));
@@ -90,7 +120,8 @@ class Program {
       const Tensor& tensor = tensors_[below(tensors_.size())];
       extents.push_back({tensor.memory, tensor.shadow.size(), below(2) == 0, below(5) == 0});
     }
-    pager_.kernel_ready(stream, kNoKernel, extents);
+    const KernelId kernel{static_cast<std::uint32_t>(below(kKernels))};
+    pager_.kernel_ready(stream, apart_ && below(4) > 0 ? kernel : kNoKernel, extents);
     for (const ByteExtent& extent : extents)
       for (const Tensor& tensor : tensors_)
         if (tensor.memory == extent.begin) {
@@ -109,9 +140,33 @@ class Program {
   Pager& pager_;
   std::mt19937_64 random_;
   std::size_t most_bytes_;
+  std::optional<BlockRange> apart_;
   std::vector<Tensor> tensors_;
   std::size_t live_ = 0;
 };
+
+TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    SCOPED_TRACE(seed);
+    const PagerConfig config = PagerTest::config();
+    auto pager = started(config);
+    const auto apart = pager->set_apart(kBlockBytes * 30);
+    ASSERT_TRUE(apart);
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 2; ++thread)
+      threads.emplace_back([&, thread] {
+        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20, apart);
+        for (int step = 0; step < 60 * kEffort && !testing::Test::HasFailure(); ++step) {
+          if (step % 20 == 0 && thread == 0)
+            pager->adopt(random_plan(seed + static_cast<std::uint64_t>(step), apart->end().value));
+          program.step();
+        }
+        program.finish();
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+  }
+}
 
 TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
   Bytes came_back;

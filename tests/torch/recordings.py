@@ -77,6 +77,19 @@ def a_closures_kernels_are_forward_and_backward(with_session):
     check(phases["aten::add_.Tensor"] == "optimizer", phases)
 
 
+def an_old_optimizer_may_call_a_closure(with_session):
+    trace, said = run(with_session, "old_closure.py")
+    phases = {kernel["name"]: kernel["phase"] for kernel in trace["kernels"]}
+    check(phases["aten::abs"] == "forward" and phases["aten::add_.Tensor"] == "optimizer", phases)
+    check(kinds(trace)["weight"] == 4 and said["iterations"] == "6", (kinds(trace), said))
+
+
+def steps_within_the_backward_pass_are_one(with_session):
+    trace, said = run(with_session, "steps_in_backward.py")
+    check(said["iterations"] == "6", said)
+    check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
+
+
 def recomputing_is_part_of_the_backward_pass(with_session):
     trace, _ = run(with_session, "checkpointing.py")
     phases = [kernel["phase"] for kernel in trace["kernels"] if kernel["name"] == "aten::linear"]
@@ -155,6 +168,8 @@ def main():
         accumulation_by_hand_is_one_iteration,
         optimizers_may_step_with_gradients_switched_on,
         a_closures_kernels_are_forward_and_backward,
+        an_old_optimizer_may_call_a_closure,
+        steps_within_the_backward_pass_are_one,
         recomputing_is_part_of_the_backward_pass,
         embeddings_are_sparse_and_lstm_workspaces_are_written,
         saving_in_between_is_no_part_of_it,

@@ -195,7 +195,7 @@ void Pager::follow_new_plan(Executor& executor) {
   const RunPlan* adopted = adopted_.load(std::memory_order_acquire);
   if (adopted == followed_) return;
   followed_ = adopted;
-  executor.adopt(followed_->plan, followed_->kernels, followed_->homes);
+  executor.adopt(followed_->plan, followed_->kernels, {followed_->homes, followed_->rows, followed_->births});
 }
 
 // Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "executor/foresight.h"
 #include "memory/tier.h"
 #include "plan/plan.h"
 
@@ -10,10 +11,12 @@ namespace spillway {
 
 // A plan as a run follows it.
 struct RunPlan {
-  Plan plan;                       // of rows of blocks
-  std::vector<BlockRange> homes;   // of the plan's tensors
-  std::uint32_t kernels = 0;       // of an iteration
-  std::vector<bool> starts, ends;  // by kernel: commands hang on its start, on its end
+  Plan plan;                                    // of rows of blocks
+  std::vector<BlockRange> homes;                // of the plan's tensors
+  std::vector<Foresight::Row> rows;             // when blocks are used
+  std::vector<std::vector<BlockRange>> births;  // by kernel: what it touches first
+  std::uint32_t kernels = 0;                    // of an iteration
+  std::vector<bool> starts, ends;               // by kernel: commands hang on its start, on its end
 };
 
 }  // namespace spillway

@@ -44,7 +44,8 @@ void Recorder::kernel(const KernelEvent& event) {
     if (const auto used = live_.find(touch.storage); used != live_.end() && used->second.birth_segment == kNotUsedYet)
       used->second.birth_segment = builder_.number();
   const Nanos waited = excess(event.stalled_at_start, stalled_at_last_end_);
-  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_);
+  const Nanos gap =
+      last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_ + event.waited);
   builder_.add(event, gap, live_);
   last_end_ = event.end;
   stalled_at_last_end_ = event.stalled_at_end;

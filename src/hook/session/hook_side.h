@@ -95,6 +95,24 @@ inline void replace_iteration(Session& session, std::uint64_t duration_ns, std::
 
 inline void forget_iterations(Session& session) noexcept { session.state.iteration_count.store(0); }
 
+struct PlanFigures {
+  std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
+};
+// A plan is followed from the next iteration on.
+inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
+  const std::uint64_t place = session.state.plan_count.load(std::memory_order_relaxed);
+  if (place < kMaxPlans) {
+    PlanRecord& record = session.state.plans[place];
+    record.policy.set(policy);
+    record.predicted_ns.store(figures.predicted_ns, std::memory_order_relaxed);
+    record.link_bound_ns.store(figures.link_bound_ns, std::memory_order_relaxed);
+    record.planning_ns.store(figures.planning_ns, std::memory_order_relaxed);
+    record.adopted_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
+                                      std::memory_order_relaxed);
+  }
+  session.state.plan_count.store(place + 1, std::memory_order_release);
+}
+
 // One sentence that the supervisor prints at the end: "torch.compile is in use: ...".
 inline void add_notice(Session& session, std::string_view sentence) noexcept {
   const std::uint64_t place = session.state.notice_count.fetch_add(1);

@@ -25,6 +25,18 @@ void read_iterations(const SessionState& state, RunReport& report) {
                                  .faults = state.iterations[i].faults.load(std::memory_order_relaxed)});
 }
 
+void read_plans(const SessionState& state, RunReport& report) {
+  report.plan_count = state.plan_count.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < std::min<std::uint64_t>(report.plan_count, kMaxPlans); ++i) {
+    const PlanRecord& plan = state.plans[i];
+    report.plans.push_back({.policy = std::string(plan.policy.get()),
+                            .predicted = Nanos{plan.predicted_ns.load()},
+                            .link_bound = Nanos{plan.link_bound_ns.load()},
+                            .planning = Nanos{plan.planning_ns.load()},
+                            .adopted_at_iteration = plan.adopted_at_iteration.load()});
+  }
+}
+
 void read_texts(const SessionState& state, RunReport& report) {
   report.unmanaged_count = state.unmanaged_count.load();
   for (const UnmanagedProcess& process : state.unmanaged)
@@ -68,6 +80,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     for (const Tier to : kTiers)
       if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
   read_iterations(state, report);
+  read_plans(state, report);
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
   const bool asked_to_record = !text(session.config.record_path).empty();

@@ -17,6 +17,11 @@ struct RunReport {
     Nanos duration;
     std::uint64_t faults = 0;
   };
+  struct PlanTaken {
+    std::string policy;
+    Nanos predicted, link_bound, planning;
+    std::uint64_t adopted_at_iteration = 0;
+  };
   struct Unmanaged {
     std::int64_t pid = 0;
     std::string name;
@@ -37,6 +42,8 @@ struct RunReport {
   Nanos stall;
   std::vector<Iteration> iterations;  // every one, up to kMaxIterations
   std::uint64_t iteration_count = 0;  // all of them
+  std::vector<PlanTaken> plans;       // one after the other, up to kMaxPlans
+  std::uint64_t plan_count = 0;       // all of them
   std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
   std::uint64_t unmanaged_count = 0;
   std::string left_behind;  // names of processes that were ended after the script

@@ -34,6 +34,17 @@ Json unmanaged_processes(const RunReport& report) {
   return list;
 }
 
+// The one that is followed at the end.
+Json plan(const RunReport& report) {
+  if (report.plans.empty()) return nullptr;
+  const RunReport::PlanTaken& last = report.plans.back();
+  return {{"policy", last.policy},
+          {"predicted_seconds", seconds(last.predicted)},
+          {"link_bound_seconds", seconds(last.link_bound)},
+          {"planning_seconds", seconds(last.planning)},
+          {"adopted_at_iteration", last.adopted_at_iteration}};
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
@@ -57,6 +68,8 @@ std::string to_json(const RunReport& report) {
       {"moved_bytes", moved_bytes(report)},
       {"ssd_written_bytes_per_hour", report.ssd_written_per_hour().value},
       {"stall_seconds", seconds(report.stall)},
+      {"plan", plan(report)},
+      {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
       {"iteration_count", report.iteration_count},
       {"iterations", iterations(report)},
       {"unmanaged_process_count", report.unmanaged_count},

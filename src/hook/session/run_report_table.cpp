@@ -32,6 +32,14 @@ std::string iteration_text(const RunReport& report) {
   return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0], one(*middle), first_last[1]);
 }
 
+std::string plan_text(const RunReport& report) {
+  const RunReport::PlanTaken& last = report.plans.back();
+  return fmt::format(
+      "{} from iteration {} on, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
+      last.policy, last.adopted_at_iteration, seconds(last.predicted), seconds(last.link_bound),
+      seconds(last.planning));
+}
+
 std::string unmanaged_text(const RunReport& report) {
   constexpr std::size_t kShown = 4;
   std::string text = plural(report.unmanaged_count, "process", "processes") + " besides the first that made tensors:";
@@ -75,6 +83,7 @@ std::string to_table(const RunReport& report) {
     lines.emplace_back("policy", fmt::format("{}, eviction path {}", report.policy, to_text(report.eviction_path)));
     add_memory(report, lines);
     lines.emplace_back("iterations", iteration_text(report));
+    if (!report.plans.empty()) lines.emplace_back("plan", plan_text(report));
   }
   if (report.unmanaged_count != 0) lines.emplace_back("unmanaged", unmanaged_text(report));
   if (!report.left_behind.empty())

@@ -60,6 +60,20 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_TRUE(object["error"].is_null());
 }
 
+TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
+  load_torch();
+  EXPECT_TRUE(json()["plan"].is_null());
+  add_iteration(**session, 2'000'000'000, 4);
+  add_plan(**session, "g10-once", {.predicted_ns = 5, .link_bound_ns = 6, .planning_ns = 7});
+  add_iteration(**session, 1'000'000'000, 3);
+  add_plan(**session, "g10", {.predicted_ns = 1'500'000'000, .link_bound_ns = 500'000'000, .planning_ns = 1'000'000});
+  const Json object = json();
+  EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
+                                            "planning_seconds": 0.001, "adopted_at_iteration": 3})"));
+  EXPECT_EQ(object["replans"], 1);
+  EXPECT_NE(to_table(report()).find("g10 from iteration 3 on, predicted 1.500 s"), std::string::npos);
+}
+
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
   const Json object = json();
   for (const char* name :
@@ -85,6 +99,7 @@ TEST_F(RunReportTest, DoesNotTrustTheCounts) {
   state().iteration_count = ~std::uint64_t{0};
   state().unmanaged_count = ~std::uint64_t{0};
   state().notice_count = ~std::uint64_t{0};
+  state().plan_count = ~std::uint64_t{0};
   EXPECT_EQ(report().iterations.size(), kMaxIterations);
   EXPECT_TRUE(report().unmanaged.empty());
   EXPECT_FALSE(to_table(report()).empty());

@@ -27,10 +27,17 @@ inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
+inline constexpr std::size_t kMaxPlans = 64;
 
 enum class SessionMode : std::uint32_t {
   run,    // hold the budget, spill what exceeds it
   trace,  // let PyTorch allocate as it likes, only record
+};
+
+// What planning knows of the machine, as measured; zeroes where nothing is planned.
+struct MeasuredRates {
+  std::uint64_t copy = 0, ssd_read = 0, ssd_write = 0;  // bytes a second
+  std::uint64_t ssd_read_latency_ns = 0, ssd_write_latency_ns = 0, fault_ns = 0;
 };
 
 // Written by the supervisor before the script starts, constant afterwards. Texts end with a zero.
@@ -39,8 +46,9 @@ struct SessionConfig {
   EvictionMethod eviction_path = EvictionMethod::automatic;
   std::uint64_t device_budget_bytes = 0;
   std::uint64_t host_budget_bytes = 0;
-  std::uint64_t ssd_capacity_bytes = 0;          // 0: what the file system has
-  std::uint64_t iteration = 0;                   // 0: the steady one; N: the one after the N-th optimizer step
+  std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
+  std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
+  MeasuredRates rates;
   std::array<char, 32> policy{};                 // "uvm"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
@@ -88,6 +96,15 @@ struct IterationRecord {
   std::atomic<std::uint64_t> faults{0};
 };
 
+// A plan that the run has taken up.
+struct PlanRecord {
+  OnceText<32> policy;
+  std::atomic<std::uint64_t> predicted_ns{0};   // a steady iteration
+  std::atomic<std::uint64_t> link_bound_ns{0};  // the bytes that the budget forces out and in, at the links' rates
+  std::atomic<std::uint64_t> planning_ns{0};
+  std::atomic<std::uint64_t> adopted_at_iteration{0};  // counted from 1
+};
+
 // Written by the hook, read by the supervisor at any time. Counters only grow, peaks are raised with raise_peak().
 struct SessionState {
   using Counter = std::atomic<std::uint64_t>;
@@ -115,6 +132,9 @@ struct SessionState {
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
+
+  Counter plan_count{0};  // may exceed the table
+  std::array<PlanRecord, kMaxPlans> plans;
 
   Counter iteration_count{0};  // may exceed the table
   std::array<IterationRecord, kMaxIterations> iterations;

@@ -12,4 +12,21 @@ PagerConfig pager_config(const SessionConfig& wanted) {
   return config;
 }
 
+MachineModel measured_machine(const SessionConfig& wanted) {
+  MachineModel machine;
+  machine.name = "this";
+  machine.device.memory = Bytes{wanted.device_budget_bytes};
+  machine.host.memory = Bytes{wanted.host_budget_bytes};
+  machine.link.to_device = machine.link.from_device = {wanted.rates.copy};
+  machine.ssd.read = {wanted.rates.ssd_read};
+  machine.ssd.write = {wanted.rates.ssd_write};
+  machine.ssd.read_latency = {wanted.rates.ssd_read_latency_ns};
+  machine.ssd.write_latency = {wanted.rates.ssd_write_latency_ns};
+  machine.ssd.capacity =
+      wanted.ssd_capacity_bytes != 0 ? Bytes{wanted.ssd_capacity_bytes} : Bytes{std::uint64_t{1} << 40};
+  machine.fault.cost = {wanted.rates.fault_ns};
+  machine.fault.bytes = kBlockBytes;
+  return machine;
+}
+
 }  // namespace spillway

@@ -2,10 +2,13 @@
 
 #include "hook/pager/pager.h"
 #include "hook/session/session.h"
+#include "plan/machine_model.h"
 
 namespace spillway {
 
 // The pager that a session asks for.
 PagerConfig pager_config(const SessionConfig& wanted);
+// The machine that plans are made for.
+MachineModel measured_machine(const SessionConfig& wanted);
 
 }  // namespace spillway

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "hook/session/hook_side.h"
@@ -22,6 +23,9 @@ struct Training {
   std::string step;                // the name of the optimizer step under way
   int steps_open = 0;              // nested Optimizer.step calls
   std::vector<StorageId> written;  // by it, ascending
+  int task = -1;                   // the backward pass that it is a part of
+  bool in_closure = false;         // the script's, which the step has called
+  bool closure_ends = false;       // if no more of its backward pass comes
 };
 thread_local Training training;
 
@@ -29,7 +33,8 @@ thread_local Training training;
 
 Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
     : session_(session), memory_(std::move(memory)), iterations_(session) {
-  if (session.config.record_path[0] != '\0') recorder_.emplace(session.config.iteration);
+  if (session.config.record_path[0] != '\0' || memory_->planning() != nullptr)
+    recorder_.emplace(session.config.iteration);
 }
 
 Nanos Hook::now() { return {monotonic_ns()}; }
@@ -42,7 +47,9 @@ void* Hook::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
     return *memory;
   }
-  auto memory = memory_->allocate(bytes, std::nullopt);
+  const std::size_t birth = running ? running->event.births.size() : 0;
+  const auto place = running && birth < running->places.size() ? running->places[birth] : std::nullopt;
+  auto memory = memory_->allocate(bytes, place);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
   const StorageId id = storages_.add(*memory, bytes);
   if (running) {
@@ -82,15 +89,20 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.shapes = accesses.shapes;
   kernel->event.touches = std::move(accesses.touches);
   const Nanos start = now();
+  KernelId position = kNoKernel;
   {
     const std::scoped_lock lock(mutex_);
-    const bool backward = torch::autograd::get_current_graph_task_id() != -1;
-    const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
-    // An optimizer may call the script's closure, which computes gradients again. In the steps of one that does, what
-    // runs with gradients switched on is the closure's: PyTorch's optimizers switch them off for themselves.
+    const int task = torch::autograd::get_current_graph_task_id();
+    // A step may be made within a backward pass, as soon as a parameter has its gradient.
     const bool in_step = training.steps_open > 0;
-    if (in_step && (backward || differentiates)) calls_closures_.insert(training.step);
-    const bool in_closure = gradients && in_step && calls_closures_.contains(training.step);
+    const bool backward = task != -1 && !(in_step && task == training.task);
+    if (task == -1 && steps_in_backward_) {
+      steps_in_backward_ = false;
+      iteration_may_have_ended();
+    }
+    const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
+    const bool in_closure =
+        in_step && is_in_closure({.gradients = gradients, .differentiates = differentiates, .backward = backward});
     kernel->event.phase = backward ? Phase::backward : in_step && !in_closure ? Phase::optimizer : Phase::forward;
     kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
     if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
@@ -99,10 +111,16 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
         if (touch.writes) insert_ascending(training.written, touch.storage);
+    if (follower_ && !op.ignored && is_recorded())
+      if (const auto place = follower_->next(signature_of(op.name, accesses.shapes))) {
+        position = {*place};
+        kernel->places = plans_.back()->births[*place];
+      }
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
-  memory_->kernel_ready(kNoKernel, accesses.extents);
+  const Nanos waited = memory_->kernel_ready(position, accesses.extents);
+  kernel->event.waited = waited;
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
@@ -128,6 +146,22 @@ void Hook::kernel_ends() {
 void Hook::this_thread_trains() {
   training.last = ends_ + 1;
   somebody_trains_ = true;
+}
+
+// An optimizer may call the script's closure, which computes gradients again; that ends with its backward pass. Before
+// it is known by its gradients, the closure may make a batch: in the steps of optimizers that are known to call
+// closures. PyTorch's own optimizers switch gradients off for themselves, so what runs with gradients is the closure's.
+bool Hook::is_in_closure(const StepKernel& kernel) {
+  if (kernel.differentiates || kernel.backward) {
+    calls_closures_.insert(training.step);
+    training.in_closure = true;
+    training.closure_ends = kernel.backward;
+  } else if (std::exchange(training.closure_ends, false)) {
+    training.in_closure = false;
+  }
+  if (!kernel.gradients && !kernel.backward) switches_gradients_off_.insert(training.step);
+  return kernel.gradients && (training.in_closure || (calls_closures_.contains(training.step) &&
+                                                      switches_gradients_off_.contains(training.step)));
 }
 
 // A thread may train first, to try something, and then evaluate beside another one that trains.
@@ -160,12 +194,43 @@ void Hook::iteration_may_have_ended() {
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
     if (session_.state.recorded != 0) take_trace_back();
-  } else if (has_optimizer_ && (recorder_->take_news() || taken_back_)) {
+  } else if (has_optimizer_ && session_.config.record_path[0] != '\0' && (recorder_->take_news() || taken_back_)) {
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   }
+  plan_ahead();
   const Nanos ours = excess(now(), before);
   recorder_->leave_out(ours);
   iterations_.leave_out(ours);
+}
+
+// Between two optimizer steps: a plan that is ready is taken up, or a steady iteration planned for.
+void Hook::plan_ahead() {
+  Planning* planning = memory_->planning();
+  if (planning == nullptr || !has_optimizer_) return;
+  if (follower_) follower_->anchor();
+  if (auto plan = planning->take()) {
+    follower_.emplace(plan->signatures, plan->anchors);
+    const Plan& commands = plan->run.plan;
+    add_plan(session_, commands.policy,
+             {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
+              .link_bound_ns = plan->link_bound.value,
+              .planning_ns = planning->planning_time().value});
+    planning->pager().adopt(std::make_unique<RunPlan>(std::move(plan->run)));
+    plans_.push_back(std::move(plan));
+    return;
+  }
+  if (const std::string error = planning->take_error(); !error.empty())
+    add_notice(session_, "the run goes on with demand paging, since planning failed: " + error);
+  if (!planning->is_idle()) return;
+  if (auto found = recorder_->iteration()) {
+    const auto all = storages_.all();
+    planning->submit(*std::move(found), [&](StorageId id) -> std::optional<std::uint64_t> {
+      const auto storage = all.find(id);
+      if (storage == all.end()) return std::nullopt;
+      const auto* memory = reinterpret_cast<const void*>(storage->second);
+      return memory_->contains(memory) ? std::optional(planning->pager().place_of(memory)) : std::nullopt;
+    });
+  }
 }
 
 // What seemed to be an iteration turned out to be a part of one.
@@ -195,6 +260,9 @@ void Hook::optimizer_step_starts(std::string_view name) {
   if (training.steps_open++ == 0) {
     training.step = name;
     training.written.clear();
+    training.task = torch::autograd::get_current_graph_task_id();
+    training.in_closure = calls_closures_.contains(training.step);
+    training.closure_ends = false;
   }
   if (has_optimizer_) return;
   has_optimizer_ = true;
@@ -206,7 +274,10 @@ void Hook::optimizer_step_ends() {
   if (training.steps_open == 0) return;
   if (--training.steps_open > 0) return;  // an optimizer that wraps another one
   iterations_.step_ended(now(), memory_->faults(), training.written);
-  iteration_may_have_ended();
+  if (training.task == -1)
+    iteration_may_have_ended();
+  else
+    steps_in_backward_ = true;  // All of them are one, which ends with the backward pass.
 }
 
 void Hook::compiled_code_seen() {
@@ -236,7 +307,8 @@ void Hook::finish() {
     iterations_.backward_ended(last_end_, memory_->faults());
     if (recorder_) recorder_->anchor();
   }
-  if (!recorder_) return;
+  if (std::exchange(steps_in_backward_, false)) iteration_may_have_ended();
+  if (!recorder_ || session_.config.record_path[0] == '\0') return;
   if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
   if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded != 0)
     add_notice(session_,

@@ -5,9 +5,12 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "hook/planning/planning.h"
+#include "hook/recorder/follower.h"
 #include "hook/recorder/recorder.h"
 #include "hook/session/session.h"
 #include "hook/torch/accesses.h"
@@ -24,6 +27,7 @@ namespace spillway {
 struct RunningKernel {
   const Operator* op = nullptr;
   KernelEvent event;
+  std::span<const std::optional<std::uint64_t>> places;  // that a plan has for what it makes, in order
 };
 
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
@@ -61,10 +65,15 @@ class Hook {
   void finish();
 
  private:
+  struct StepKernel {  // one that runs while an optimizer's step is under way
+    bool gradients, differentiates, backward;
+  };
+  bool is_in_closure(const StepKernel& kernel);
   void this_thread_trains();
   bool trains() const;
   bool is_recorded() const;
   void born(Birth birth);
+  void plan_ahead();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   void take_trace_back();
@@ -82,16 +91,20 @@ class Hook {
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
+  std::optional<Follower> follower_;                  // of the iteration that is planned
+  std::vector<std::unique_ptr<ProposedPlan>> plans_;  // all so far, since kernels that run refer to them
   Iterations iterations_;
   ForeignMemory foreign_;
-  std::uint64_t ends_ = 0;                // of iterations, or what may be one
-  bool somebody_trains_ = false;          // some thread does
-  bool taken_back_ = false;               // a trace was, and none has been saved since
-  std::set<std::string> calls_closures_;  // optimizers' steps that compute gradients
-  bool has_optimizer_ = false;            // the script marks its steps
-  bool in_backward_ = false;              // the last kernel of threads that train was one of a backward pass
-  Nanos last_end_;                        // of that kernel
-  std::uint64_t not_recorded_ = 0;        // operators of other threads
+  std::uint64_t ends_ = 0;                        // of iterations, or what may be one
+  bool somebody_trains_ = false;                  // some thread does
+  bool taken_back_ = false;                       // a trace was, and none has been saved since
+  bool steps_in_backward_ = false;                // some were made within the backward pass that goes on
+  std::set<std::string> switches_gradients_off_;  // optimizers' steps that run without gradients
+  std::set<std::string> calls_closures_;          // optimizers' steps that compute gradients
+  bool has_optimizer_ = false;                    // the script marks its steps
+  bool in_backward_ = false;                      // the last kernel of threads that train was one of a backward pass
+  Nanos last_end_;                                // of that kernel
+  std::uint64_t not_recorded_ = 0;                // operators of other threads
 };
 
 }  // namespace spillway

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "hook/pager/pager.h"
+#include "hook/planning/planning.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/session_pager.h"
 
@@ -11,7 +12,8 @@ namespace {
 
 class PagedMemory final : public TensorMemory {
  public:
-  explicit PagedMemory(std::unique_ptr<Pager> pager) : pager_(std::move(pager)) {}
+  PagedMemory(std::unique_ptr<Pager> pager, std::unique_ptr<Planning> planning)
+      : pager_(std::move(pager)), planning_(std::move(planning)) {}
 
   Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place) override {
     return pager_->allocate_at(bytes, place);
@@ -21,12 +23,14 @@ class PagedMemory final : public TensorMemory {
   Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) override {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
+  Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
   std::uint64_t faults() const override { return pager_->faults(); }
 
  private:
   std::unique_ptr<Pager> pager_;
+  std::unique_ptr<Planning> planning_;
 };
 
 // The supervisor reports from the session however this process ends, so it is always up to date. What an image of this
@@ -80,7 +84,10 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     add_notice(session,
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
-  return std::make_unique<PagedMemory>(std::move(pager));
+  std::unique_ptr<Planning> planning;
+  if (const std::string policy = session.config.policy.data(); policy != "uvm")
+    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
+  return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
 
 }  // namespace spillway

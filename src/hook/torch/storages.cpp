@@ -29,4 +29,11 @@ std::optional<Storages::Storage> Storages::find(const void* address) const {
   return place->second;
 }
 
+std::unordered_map<StorageId, std::uintptr_t> Storages::all() const {
+  const std::scoped_lock lock(mutex_);
+  std::unordered_map<StorageId, std::uintptr_t> result;
+  for (const auto& [begin, storage] : by_address_) result.emplace(storage.id, begin);
+  return result;
+}
+
 }  // namespace spillway

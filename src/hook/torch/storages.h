@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 
 #include "hook/recorder/events.h"
 
@@ -24,6 +25,7 @@ class Storages {
   std::optional<Storage> remove(const void* memory);
   // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
   std::optional<Storage> find(const void* address) const;
+  std::unordered_map<StorageId, std::uintptr_t> all() const;  // where each begins
 
  private:
   mutable std::mutex mutex_;

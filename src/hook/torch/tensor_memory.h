@@ -12,6 +12,8 @@
 
 namespace spillway {
 
+class Planning;
+
 // Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
 class TensorMemory {
  public:
@@ -28,6 +30,9 @@ class TensorMemory {
   // plan that is followed, or kNoKernel; returns how long it waited here.
   virtual Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
+
+  // Null: nothing is planned here.
+  virtual Planning* planning() { return nullptr; }
 
   // The time up to `now` in which any thread waited for memory.
   virtual Nanos stalled(Nanos now) const = 0;

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Fine-tunes a GPT-2-like model of 204 million frozen parameters by low-rank adapters (LoRA). A plain PyTorch script: it knows nothing of Spillway."""
+
+import argparse
+import hashlib
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Adapted(nn.Module):
+    """A frozen linear layer with a trained product of two thin matrices beside it."""
+
+    def __init__(self, inputs, outputs, rank=8):
+        super().__init__()
+        self.frozen = nn.Linear(inputs, outputs).requires_grad_(False)
+        self.down = nn.Parameter(torch.randn(rank, inputs) / inputs**0.5)
+        self.up = nn.Parameter(torch.zeros(outputs, rank))
+
+    def forward(self, x):
+        return self.frozen(x) + F.linear(F.linear(x, self.down), self.up)
+
+
+class Block(nn.Module):
+    """Attention and a perceptron four times as wide, each after a normalisation and beside a shortcut."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = Adapted(width, 3 * width)
+        self.out = Adapted(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(Adapted(width, 4 * width), nn.GELU(), Adapted(4 * width, width))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, words, context, width, heads, layers):
+        super().__init__()
+        self.words = nn.Embedding(words, width).requires_grad_(False)
+        self.places = nn.Embedding(context, width).requires_grad_(False)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        nn.init.normal_(self.words.weight, std=0.02)
+
+    def forward(self, text):
+        x = self.words(text) + self.places.weight[: text.shape[1]]
+        return F.linear(self.norm(self.blocks(x)), self.words.weight)
+
+
+def weights_hash(model):
+    digest = hashlib.sha256()
+    for tensor in model.state_dict().values():
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=6, help="training steps (default %(default)s)")
+    parser.add_argument("--batch", type=int, default=2, help="texts a step (default %(default)s)")
+    parser.add_argument("--length", type=int, default=256, help="words in a text (default %(default)s)")
+    parser.add_argument("--layers", type=int, default=12, help="layers of 12.6 million parameters (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    options = parser.parse_args()
+
+    words = 50257
+    torch.manual_seed(options.seed)
+    torch.use_deterministic_algorithms(True)
+    model = Gpt(words, options.length, width=1024, heads=16, layers=options.layers)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
+    for step in range(options.steps):
+        start = time.perf_counter()
+        text = torch.randint(words, (options.batch, options.length + 1))
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+        loss.backward()
+        optimizer.step()
+        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.3f}", flush=True)
+    print("weights", weights_hash(model), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Trains a small GPT on texts of another length every step, and evaluates every few: no two iterations are alike. A plain PyTorch script: it knows nothing of Spillway."""
+
+import argparse
+import hashlib
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Block(nn.Module):
+    """Attention and a perceptron four times as wide, each after a normalisation and beside a shortcut."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        qkv = self.qkv(self.norm1(x)).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self, words, context, width, heads, layers):
+        super().__init__()
+        self.words = nn.Embedding(words, width)
+        self.places = nn.Embedding(context, width)
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
+        self.norm = nn.LayerNorm(width)
+        nn.init.normal_(self.words.weight, std=0.02)
+
+    def forward(self, text):
+        x = self.words(text) + self.places.weight[: text.shape[1]]
+        return F.linear(self.norm(self.blocks(x)), self.words.weight)
+
+
+def weights_hash(model):
+    digest = hashlib.sha256()
+    for tensor in model.state_dict().values():
+        digest.update(tensor.detach().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def loss_of(model, text):
+    return F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=12, help="training steps (default %(default)s)")
+    parser.add_argument("--batch", type=int, default=4, help="texts a step (default %(default)s)")
+    parser.add_argument("--longest", type=int, default=256, help="words in the longest text (default %(default)s)")
+    parser.add_argument("--layers", type=int, default=12, help="layers of 3.2 million parameters (default %(default)s)")
+    parser.add_argument("--evaluate", type=int, default=4, help="evaluate after so many steps (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    options = parser.parse_args()
+
+    words = 20000
+    torch.manual_seed(options.seed)
+    torch.use_deterministic_algorithms(True)
+    model = Gpt(words, options.longest, width=512, heads=8, layers=options.layers)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    held_out = torch.randint(words, (options.batch, options.longest // 2 + 1))
+    for step in range(options.steps):
+        start = time.perf_counter()
+        length = int(torch.randint(options.longest // 4, options.longest + 1, ()))
+        optimizer.zero_grad()
+        loss = loss_of(model, torch.randint(words, (options.batch, length + 1)))
+        loss.backward()
+        optimizer.step()
+        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.3f}", flush=True)
+        if (step + 1) % options.evaluate == 0:
+            with torch.no_grad():
+                print(f"evaluation loss {loss_of(model, held_out).item().hex()}", flush=True)
+    print("weights", weights_hash(model), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+#include "hook/planning/run_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "hook/pager/tensor_heap.h"
+#include "machines/sim/simulate.h"
+#include "plan/placement.h"
+#include "plan/validate.h"
+#include "policies/policies.h"
+
+namespace spillway {
+namespace {
+
+// A plan that gains less than this part is not worth the trouble.
+constexpr double kLeastGain = 0.01;
+
+// Nothing if demand paging is as good.
+Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningInput& input) {
+  const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
+  std::optional<Plan> best;
+  double least = 0;
+  for (const Policy& policy : kPolicies) {
+    const bool paging = policy.name == "uvm";
+    const bool asked_for = input.policy == policy.name;
+    if (policy.traits.unlimited_device || !policy.traits.kernels_fault) continue;
+    if (!paging && (policy.plan == nullptr || (input.policy != "auto" && !asked_for))) continue;
+    Plan plan;
+    if (policy.plan) plan = policy.plan({blocks.trace, lifetimes, input.machine});
+    plan.policy = policy.name;
+    TRY_VOID(
+        validate_plan(plan, blocks.trace, plan.trace_hash, lifetimes, input.machine, policy.traits.uses_host, "plan"));
+    TRY(const SimulationResult result,
+        simulate(blocks.trace, lifetimes, input.machine, policy.traits, policy.plan ? &plan : nullptr));
+    if (!result.feasible) continue;
+    if (best && !asked_for && seconds(result.iteration) >= least * (1 - kLeastGain)) continue;
+    least = seconds(result.iteration);
+    plan.predicted_seconds = least;
+    best = std::move(plan);
+  }
+  if (best && best->moves() == 0) best.reset();
+  return best;
+}
+
+// Rows that lie in the same blocks one after the other are one.
+std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& lifetimes) {
+  std::map<BlockId, Foresight::Row> rows;
+  for (std::uint32_t t = 0; t < blocks.homes.size(); ++t) {
+    Foresight::Row& row = rows[blocks.homes[t].first];
+    row.blocks = blocks.homes[t];
+    row.uses.insert(row.uses.end(), lifetimes.tensors[t].uses.begin(), lifetimes.tensors[t].uses.end());
+  }
+  std::vector<Foresight::Row> result;
+  for (auto& [first, row] : rows) {
+    std::ranges::sort(row.uses);
+    row.uses.erase(std::unique(row.uses.begin(), row.uses.end()), row.uses.end());
+    if (!row.uses.empty()) result.push_back(std::move(row));
+  }
+  return result;
+}
+
+// At the moment of the highest pressure so many bytes are away, so they leave and return in every iteration.
+Nanos link_bound(const BlockTrace& blocks, const MachineModel& machine) {
+  const Bytes away = excess(std::ranges::max(analyse_lifetimes(blocks.trace).live), machine.device.memory);
+  if (away == Bytes{}) return {};
+  return std::max(transfer_time(away, std::min(machine.link.from_device, machine.ssd_write())),
+                  transfer_time(away, std::min(machine.link.to_device, machine.ssd_read())));
+}
+
+RunPlan run_plan(Plan plan, BlockTrace blocks) {
+  RunPlan run;
+  const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
+  run.rows = rows_of(blocks, lifetimes);
+  for (const auto& born : lifetimes.births) {
+    auto& kernel = run.births.emplace_back();
+    for (const TensorId tensor : born) kernel.push_back(blocks.homes[tensor.value]);
+  }
+  run.kernels = static_cast<std::uint32_t>(blocks.trace.kernels.size());
+  run.starts.resize(run.kernels);
+  run.ends.resize(run.kernels);
+  for (const Eviction& eviction : plan.evictions) run.ends[eviction.after.value] = true;
+  for (const Prefetch& prefetch : plan.prefetches) run.starts[prefetch.at.value] = true;
+  run.plan = std::move(plan);
+  run.homes = std::move(blocks.homes);
+  return run;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart) {
+  const Trace& trace = input.iteration.trace;
+  const Lifetimes lifetimes = analyse_lifetimes(trace);
+  const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
+  const auto apart = set_apart(placement.bytes);
+  if (!apart)
+    return fail(Errc::unavailable, fmt::format("there are no addresses left for {} bytes of tensors at planned places",
+                                               placement.bytes.value));
+  Places places = placement.places;
+  for (auto& place : places)
+    if (place) *place += kBlockBytes.value * apart->first.value;
+  auto proposed = std::make_unique<ProposedPlan>();
+  for (const auto& births : input.iteration.births) {
+    auto& kernel = proposed->births.emplace_back();
+    for (const TensorId born : births) kernel.push_back(places[born.value]);
+  }
+  for (std::size_t t = 0; t < places.size(); ++t)
+    if (!places[t]) places[t] = input.persistent[t];
+  BlockTrace blocks = block_trace(trace, lifetimes, places);
+  TRY(auto best, best_plan(blocks, input));
+  if (!best) return std::unique_ptr<ProposedPlan>();
+  proposed->link_bound = link_bound(blocks, input.machine);
+  proposed->signatures = input.iteration.signatures;
+  proposed->anchors = input.iteration.anchors;
+  proposed->run = run_plan(*std::move(best), std::move(blocks));
+  return proposed;
+}
+
+}  // namespace spillway

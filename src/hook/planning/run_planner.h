@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "hook/pager/run_plan.h"
+#include "hook/recorder/iteration.h"
+#include "plan/block_trace.h"
+#include "plan/machine_model.h"
+
+namespace spillway {
+
+// What was found out about a run, and what it may use.
+struct PlanningInput {
+  RecordedIteration iteration;
+  Places persistent;        // where the tensors that persist lie; nothing for those that no plan moves
+  MachineModel machine;     // its device's memory is what the plan may count on
+  std::string_view policy;  // "auto": the best of all
+};
+
+// A plan for a run, and how to recognise its iteration.
+struct ProposedPlan {
+  RunPlan run;
+  Nanos link_bound;                       // what the budget forces out and in, over the links' rates
+  std::vector<std::uint64_t> signatures;  // by kernel
+  std::vector<std::uint32_t> anchors;
+  // By kernel: where to put what it makes, in order; nothing for what may lie anywhere.
+  std::vector<std::vector<std::optional<std::uint64_t>>> births;
+};
+
+// Addresses for so many bytes, or nothing if there are not enough.
+using SetApart = std::function<std::optional<BlockRange>(Bytes)>;
+
+// Every planner that the policy allows plans for the iteration as the run's memory sees it, each plan is simulated
+// there, and the one with the shortest iteration is taken; nothing if demand paging is as good.
+Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart);
+
+}  // namespace spillway

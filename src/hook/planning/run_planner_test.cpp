@@ -1,0 +1,85 @@
+#include "hook/planning/run_planner.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "plan/machine_file.h"
+#include "trace/random_trace.h"
+
+namespace spillway {
+namespace {
+
+PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_t percent) {
+  PlanningInput input;
+  input.iteration.trace = trace;
+  input.machine = *load_machine("a100");
+  input.policy = policy;
+  const Lifetimes lifetimes = analyse_lifetimes(trace);
+  input.iteration.births = lifetimes.births;
+  input.iteration.signatures.resize(trace.kernels.size());
+  std::uint64_t end = 1'000 * kBlockBytes.value;
+  for (const Tensor& tensor : trace.tensors) {
+    input.persistent.push_back(tensor.persistent ? std::optional(end) : std::nullopt);
+    end += tensor.bytes.value;
+  }
+  input.machine.device.memory = {std::ranges::max(lifetimes.live).value / 100 * percent};
+  input.machine.host.memory = {};
+  return input;
+}
+
+constexpr BlockRange kApart{{100}, 900};
+std::optional<BlockRange> set_apart(Bytes bytes) {
+  return bytes <= kBlockBytes * kApart.count ? std::optional(kApart) : std::nullopt;
+}
+
+Trace training(std::uint64_t seed) { return random_trace(seed, {.layers_most = 8, .bytes_most = 24 << 20}); }
+
+TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
+  EXPECT_TRUE(rc::check([] {
+    const Trace trace = training(*rc::gen::arbitrary<std::uint64_t>());
+    const PlanningInput input = input_of(trace, "auto", *rc::gen::inRange<std::uint64_t>(40, 90));
+    const auto proposed = plan_run(input, set_apart);
+    RC_ASSERT(proposed.has_value());
+    if (!*proposed) RC_DISCARD("nothing to plan");
+    const ProposedPlan& plan = **proposed;
+    RC_ASSERT(plan.run.kernels == trace.kernels.size());
+    RC_ASSERT(plan.births.size() == trace.kernels.size());
+    for (std::size_t k = 0; k < plan.births.size(); ++k)
+      for (std::size_t birth = 0; birth < plan.births[k].size(); ++birth)
+        if (const auto place = plan.births[k][birth]) {
+          const Bytes bytes = trace[input.iteration.births[k][birth]].bytes;
+          RC_ASSERT(*place >= kBlockBytes.value * kApart.first.value);
+          RC_ASSERT(*place + bytes.value <= kBlockBytes.value * kApart.end().value);
+        }
+    for (const Eviction& eviction : plan.run.plan.evictions) {
+      RC_ASSERT(plan.run.ends[eviction.after.value]);
+      RC_ASSERT(eviction.tensor.value < plan.run.homes.size());
+    }
+    for (const Prefetch& prefetch : plan.run.plan.prefetches) RC_ASSERT(plan.run.starts[prefetch.at.value]);
+    for (const Foresight::Row& row : plan.run.rows) RC_ASSERT(std::ranges::is_sorted(row.uses));
+  }));
+}
+
+TEST(RunPlanner, WhatFitsNeedsNoPlan) {
+  const auto proposed = plan_run(input_of(training(1), "auto", 300), set_apart);
+  ASSERT_TRUE(proposed);
+  EXPECT_EQ(*proposed, nullptr);
+}
+
+TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
+  const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
+  ASSERT_TRUE(proposed && *proposed);
+  EXPECT_EQ((*proposed)->run.plan.policy, "g10-once");
+  EXPECT_GT((*proposed)->link_bound, Nanos{});
+}
+
+TEST(RunPlanner, WithoutAddressesThereIsNoPlanAndAReason) {
+  const auto proposed = plan_run(input_of(training(3), "auto", 60), [](Bytes) { return std::nullopt; });
+  ASSERT_FALSE(proposed);
+  EXPECT_NE(proposed.error().message.find("no addresses"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway
