@@ -10,9 +10,6 @@
 namespace spillway {
 namespace {
 
-// Frames for what a kernel makes are ready so many kernels before it starts.
-constexpr std::uint32_t kBirthsAhead = 3;
-
 // The blocks of all accesses, each once: disjoint ranges in ascending order. Sparse accesses touch few of their blocks,
 // so where kernels can fault they are left to faults.
 std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool with_sparse) {
@@ -94,7 +91,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   for (std::uint32_t ahead = 0; ahead < kBirthsAhead && ready.kernel != kNoKernel; ++ahead)
     if (const std::size_t kernel = std::size_t{ready.kernel.value} + ahead; kernel < iteration_.births.size())
-      for (const BlockRange& blocks : iteration_.births[kernel]) migration_.expect(blocks, out);
+      for (const BlockRange& blocks : iteration_.births[kernel]) migration_.expect(blocks);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   if (migration_.protection().grant(event.stream, ready.working_set))
     for (const BlockRange& range : ready.working_set)

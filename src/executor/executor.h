@@ -26,6 +26,9 @@ struct ExecutorOptions {
 // call or randomness; time arrives inside events. Used by one thread.
 class Executor {
  public:
+  // What a planned kernel makes gets its frames when the kernels before it, so many, start.
+  static constexpr std::uint32_t kBirthsAhead = 3;
+
   // The table says which blocks there are, what the tiers hold, and what is where at the start.
   Executor(PageTable table, ExecutorOptions options);
 

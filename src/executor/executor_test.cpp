@@ -170,7 +170,12 @@ class RandomProgram {
       const std::uint32_t first = choices.below(shape.blocks);
       homes_.push_back({{first}, 1 + choices.below(std::min(4u, shape.blocks - first))});
     }
-    executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = {}, .births = {}});
+    if (shape.homes) births_.resize(kKernels);
+    for (const BlockRange& home : homes_) {
+      rows_.push_back({home, {{choices.below(kKernels)}}});
+      if (choices.below(4) == 0) births_[choices.below(kKernels)].push_back(home);
+    }
+    executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = rows_, .births = births_});
   }
 
   // Runs until the choices are used up, then lets everything come to its end.
@@ -306,6 +311,8 @@ class RandomProgram {
   std::map<TensorId, BlockRange> tensors_;
   Plan plan_;
   std::vector<BlockRange> homes_;  // of the plan's tensors, where the plan says where they lie
+  std::vector<Foresight::Row> rows_;
+  std::vector<std::vector<BlockRange>> births_;
   Executor executor_;
   std::uint32_t next_tensor_ = 0;
   std::uint64_t stamp_ = 0;

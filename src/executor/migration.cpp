@@ -114,16 +114,46 @@ bool Migration::eviction_possible(BlockId block) const {
 void Migration::begin_plan(bool shared_blocks, Foresight foresight) {
   plan_shared_ = shared_blocks;
   foresight_ = std::move(foresight);
+  expected_.clear();
   evictions_ = {};
   prefetches_ = {};
 }
 
-void Migration::expect(BlockRange blocks, std::vector<Command>& out) {
+void Migration::expect(BlockRange blocks) {
   for_each_block(blocks, [&](BlockId block) {
-    if (table_.state(block) != BlockState::empty || table_.live(block)) return;
-    table_.hold(block);  // Nobody lives in it yet, and it must not go at once.
-    want({block, 1}, Urgency::need, kNobody, out);
+    if (table_.state(block) == BlockState::empty && !table_.live(block)) expected_.push_back(block);
   });
+}
+
+// One of the frames that wait for tensors which have not come yet.
+std::optional<BlockId> Migration::take_ready_frame() {
+  while (!ready_frames_.empty()) {
+    const BlockId block = ready_frames_.front();
+    ready_frames_.pop_front();
+    if (table_.state(block) == BlockState::resident && !table_.live(block)) return block;
+  }
+  return std::nullopt;
+}
+
+bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
+  for (; !expected_.empty(); expected_.pop_front()) {
+    const BlockId block = expected_.front();
+    if (table_.state(block) != BlockState::empty) continue;
+    while (table_.room(Tier::device) < table_.bytes(block)) {
+      if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
+      const auto victim = next_victim();
+      if (!victim) return false;
+      const auto to = table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+      if (table_.live(*victim) && !to) return false;
+      to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::need}, false, out) : drop(*victim, out);
+    }
+    table_.hold(block);  // Nobody lives in it yet, and it must not go at once.
+    table_.populate(block);
+    ready_frames_.push_back(block);
+    out.push_back(Populate{{block, 1}});
+    arrived.push_back({block, 1});
+  }
+  return true;
 }
 
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
@@ -170,6 +200,7 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
   bool all_have_room = serve_urgent(arrived, out);
   while (!all_have_room && make_room(out))
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
+  all_have_room = all_have_room && serve_expected(arrived, out);
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
   if (all_have_room)
     for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
@@ -250,7 +281,8 @@ bool Migration::make_room(std::vector<Command>& out) {
       needed += table_.bytes(block);
       ++looked;
       while (table_.room(Tier::device) + table_.leaving() < needed) {
-        if (!evict_one(needed, wish.by, out)) return some_left;
+        const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
+        if (!evict_one(needed, wish.by, stuck, out)) return some_left;
         some_left = true;
       }
     }
@@ -258,22 +290,24 @@ bool Migration::make_room(std::vector<Command>& out) {
   return some_left;
 }
 
-bool Migration::evict_one(Bytes needed, const Asker& by, std::vector<Command>& out) {
+bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out) {
   auto victim = next_victim();
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
+  const auto to = victim && table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+  if (!victim || (table_.live(*victim) && !to))
+    if (const auto frame = take_ready_frame()) victim = frame;  // Nobody has used it yet.
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
-    if (flights_.empty()) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
+    if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;
   }
   if (!table_.live(*victim)) {
     drop(*victim, out);
     return true;
   }
-  const auto to = victim_tier(table_.bytes(*victim));
   if (!to) {
-    if (flights_.empty()) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
+    if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
     return false;
   }
   start_move({*victim, 1}, Tier::device, *to, by, false, out);

@@ -60,8 +60,9 @@ class Migration {
   // blocks in which several tensors live.
   void begin_plan(bool shared_blocks, Foresight foresight);
   Foresight& foresight() { return foresight_; }
-  // These blocks will be touched for the first time very soon: those that have no frame get one.
-  void expect(BlockRange blocks, std::vector<Command>& out);
+  // These blocks will be touched for the first time very soon: those that have no frame get one, as soon as nothing is
+  // more urgent and something that nobody uses can leave for it.
+  void expect(BlockRange blocks);
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -111,10 +112,12 @@ class Migration {
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
-  // True if a victim left or was dropped.
-  bool evict_one(Bytes needed, const Asker& by, std::vector<Command>& out);
+  // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
+  bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
   std::optional<Tier> victim_tier(Bytes bytes) const;
+  std::optional<BlockId> take_ready_frame();
+  bool serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
   void start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, bool continues, std::vector<Command>& out);
@@ -124,6 +127,8 @@ class Migration {
   MigrationOptions options_;
   Protection protection_;
   std::deque<Wish> urgent_;           // faults and needs, faults first
+  std::deque<BlockId> expected_;      // will be touched for the first time soon
+  std::deque<BlockId> ready_frames_;  // have their frames for that; some of them since used, or dropped
   PerTier<PlannedQueue> evictions_;   // by destination
   PerTier<PlannedQueue> prefetches_;  // by source
   PerLink<std::uint32_t> planned_in_flight_;

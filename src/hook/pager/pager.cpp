@@ -229,6 +229,16 @@ void Pager::free(void* memory) {
   machine_->inbox().freed(place->tensor, place->blocks);
 }
 
+// Whether what the kernels after this one make has no frames yet.
+bool Pager::needs_frames(const RunPlan& plan, KernelId kernel) const {
+  for (std::uint32_t next = kernel.value + 1; next < plan.kernels && next < kernel.value + Executor::kBirthsAhead;
+       ++next)
+    for (const BlockRange& blocks : plan.births[next])
+      for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+        if (!machine_->is_mapped(block)) return true;
+  return false;
+}
+
 Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const ByteExtent> extents) {
   if (!active() || stream == Streams::kShared) return {};
   thread_local std::vector<BlockAccess> accesses;
@@ -251,8 +261,8 @@ Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const Byte
   if (plan != nullptr && kernel.value >= plan->kernels) plan = nullptr;
   kernels_[stream.value] = plan != nullptr ? kernel : kNoKernel;
   const bool waits = plan != nullptr && !all_there;
-  machine_->inbox().kernel_ready(stream, kernels_[stream.value], accesses,
-                                 waits || (plan != nullptr && plan->starts[kernel.value]));
+  const bool urgent = waits || (plan != nullptr && (plan->starts[kernel.value] || needs_frames(*plan, kernel)));
+  machine_->inbox().kernel_ready(stream, kernels_[stream.value], accesses, urgent);
   const std::uint32_t own = ++readied_[stream.value];
   if (!waits) return {};
   const Nanos begin = now();

@@ -86,6 +86,7 @@ class Pager {
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
   void follow_new_plan(Executor& executor);
+  bool needs_frames(const RunPlan& plan, KernelId kernel) const;
 
   PagerConfig config_;
   EvictionMethod method_;
