@@ -43,8 +43,10 @@ void Planning::run(const PlanningInput& input) noexcept {
   const Nanos begin = now();
   auto plan = plan_run(input, [this](Bytes bytes) { return pager_.set_apart(bytes); });
   planning_time_ = now() - begin;
-  if (plan) plan_ = *std::move(plan);
-  if (!plan) error_ = std::move(plan).error().message;
+  if (plan)
+    plan_ = *std::move(plan);
+  else
+    error_ = plan.error().message;
   done_.store(true, std::memory_order_release);
 }
 
