@@ -13,6 +13,7 @@
 #include "hook/session/output_file.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
+#include "policies/policies.h"
 
 namespace spillway {
 namespace {
@@ -138,11 +139,14 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");
+  std::vector<std::string> policies{"auto"};
+  for (const Policy& policy : kPolicies)
+    if (runs_for_real(policy)) policies.emplace_back(policy.name);
   command
       ->add_option("--policy", options->policy,
                    "uvm (default): on demand, least recently migrated leaves first; g10, g10-once: the same until an "
                    "iteration has repeated itself, then moves planned ahead; auto: the plan that simulates best")
-      ->check(CLI::IsMember({"uvm", "auto", "g10", "g10-once"}))
+      ->check(CLI::IsMember(policies))
       ->type_name("NAME");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
   command->add_option("--record", options->record, "write the steady iteration into DIR/model.trace")->type_name("DIR");

@@ -89,9 +89,9 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   ready.state = StreamState::waiting;
   ready.missing = 0;
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
-  for (std::uint32_t ahead = 0; ahead < kBirthsAhead && ready.kernel != kNoKernel; ++ahead)
-    if (const std::size_t kernel = std::size_t{ready.kernel.value} + ahead; kernel < iteration_.births.size())
-      for (const BlockRange& blocks : iteration_.births[kernel]) migration_.expect(blocks);
+  if (const auto& births = iteration_.births; ready.kernel.value < births.size())
+    migration_.expect(
+        births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)));
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   if (migration_.protection().grant(event.stream, ready.working_set))
     for (const BlockRange& range : ready.working_set)

@@ -44,7 +44,10 @@ Migration::Migration(PageTable table, MigrationOptions options, std::uint32_t wi
 }
 
 void Migration::retain(BlockRange blocks) {
-  for_each_block(blocks, [&](BlockId block) { table_.retain(block); });
+  for_each_block(blocks, [&](BlockId block) {
+    table_.retain(block);
+    ready_frames_.erase(block);
+  });
 }
 
 void Migration::hold(BlockRange blocks) {
@@ -75,6 +78,7 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
 }
 
 void Migration::drop(BlockId dead, std::vector<Command>& out) {
+  ready_frames_.erase(dead);
   discard(dead, Tier::device, out);
   table_.drop(dead);
 }
@@ -119,20 +123,13 @@ void Migration::begin_plan(bool shared_blocks, Foresight foresight) {
   prefetches_ = {};
 }
 
-void Migration::expect(BlockRange blocks) {
-  for_each_block(blocks, [&](BlockId block) {
-    if (table_.state(block) == BlockState::empty && !table_.live(block)) expected_.push_back(block);
-  });
-}
-
-// One of the frames that wait for tensors which have not come yet.
-std::optional<BlockId> Migration::take_ready_frame() {
-  while (!ready_frames_.empty()) {
-    const BlockId block = ready_frames_.front();
-    ready_frames_.pop_front();
-    if (table_.state(block) == BlockState::resident && !table_.live(block)) return block;
-  }
-  return std::nullopt;
+void Migration::expect(std::span<const std::vector<BlockRange>> births) {
+  expected_.clear();
+  for (const std::vector<BlockRange>& kernel : births)
+    for (const BlockRange& blocks : kernel)
+      for_each_block(blocks, [&](BlockId block) {
+        if (table_.state(block) == BlockState::empty && !table_.live(block)) expected_.push_back(block);
+      });
 }
 
 bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
@@ -147,9 +144,11 @@ bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Com
       if (table_.live(*victim) && !to) return false;
       to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::need}, false, out) : drop(*victim, out);
     }
-    table_.hold(block);  // Nobody lives in it yet, and it must not go at once.
+    if (!table_.live(block)) {  // Nobody lives in it yet, and it must not go at once.
+      table_.hold(block);
+      ready_frames_.insert(block);
+    }
     table_.populate(block);
-    ready_frames_.push_back(block);
     out.push_back(Populate{{block, 1}});
     arrived.push_back({block, 1});
   }
@@ -296,8 +295,7 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
   const auto to = victim && table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
-  if (!victim || (table_.live(*victim) && !to))
-    if (const auto frame = take_ready_frame()) victim = frame;  // Nobody has used it yet.
+  if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
     if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;
@@ -357,7 +355,7 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
       continue;
     }
     const BlockRange piece = first_piece(wish.rest);
-    // Nothing leaves for what is only expected, but what is dead may go.
+    // Nothing leaves for what is only planned, but what is dead may go.
     while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan}, wish.begun, out);

@@ -4,6 +4,8 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -60,9 +62,9 @@ class Migration {
   // blocks in which several tensors live.
   void begin_plan(bool shared_blocks, Foresight foresight);
   Foresight& foresight() { return foresight_; }
-  // These blocks will be touched for the first time very soon: those that have no frame get one, as soon as nothing is
-  // more urgent and something that nobody uses can leave for it.
-  void expect(BlockRange blocks);
+  // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
+  // as soon as nothing is more urgent and something that nobody uses can leave for it.
+  void expect(std::span<const std::vector<BlockRange>> births);
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -116,7 +118,6 @@ class Migration {
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
   std::optional<Tier> victim_tier(Bytes bytes) const;
-  std::optional<BlockId> take_ready_frame();
   bool serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
@@ -128,7 +129,7 @@ class Migration {
   Protection protection_;
   std::deque<Wish> urgent_;           // faults and needs, faults first
   std::deque<BlockId> expected_;      // will be touched for the first time soon
-  std::deque<BlockId> ready_frames_;  // have their frames for that; some of them since used, or dropped
+  std::set<BlockId> ready_frames_;    // have their frames for that, and nobody lives in them yet
   PerTier<PlannedQueue> evictions_;   // by destination
   PerTier<PlannedQueue> prefetches_;  // by source
   PerLink<std::uint32_t> planned_in_flight_;

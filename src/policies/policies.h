@@ -44,6 +44,11 @@ inline constexpr std::array kPolicies{
     Policy{"g10-once", "g10 with Algorithm 1 as published: made once, as if kernels never waited", {}, plan_g10_once},
 };
 
+// Whether a real run can follow it: kernels start before all that they touch is known, so they must be able to fault.
+constexpr bool runs_for_real(const Policy& policy) {
+  return policy.traits.kernels_fault && !policy.traits.unlimited_device;
+}
+
 // Errors list the names there are.
 Result<Policy> policy_by_name(std::string_view name);
 std::string policy_names();      // "ideal, uvm, ..."

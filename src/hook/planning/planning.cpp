@@ -41,12 +41,14 @@ void Planning::run(const PlanningInput& input) noexcept {
   // Training needs the cores more.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
   const Nanos begin = now();
-  auto plan = plan_run(input, [this](Bytes bytes) { return pager_.set_apart(bytes); });
+  std::optional<BlockRange> apart;
+  auto plan = plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
   planning_time_ = now() - begin;
   if (plan)
     plan_ = *std::move(plan);
   else
     error_ = plan.error().message;
+  if (!plan_ && apart) pager_.give_up(*apart);
   done_.store(true, std::memory_order_release);
 }
 

@@ -26,7 +26,7 @@ Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningIn
   for (const Policy& policy : kPolicies) {
     const bool paging = policy.name == "uvm";
     const bool asked_for = input.policy == policy.name;
-    if (policy.traits.unlimited_device || !policy.traits.kernels_fault) continue;
+    if (!runs_for_real(policy)) continue;
     if (!paging && (policy.plan == nullptr || (input.policy != "auto" && !asked_for))) continue;
     Plan plan;
     if (policy.plan) plan = policy.plan({blocks.trace, lifetimes, input.machine});

@@ -33,8 +33,8 @@ struct RunningKernel {
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
 // recorder and the supervisor. Any thread. Never destroyed, since tensors die after everything else.
 //
-// Locks: `mutex_` and the storages' are leaves. None is held while managed memory is touched, while PyTorch is called
-// or while the interpreter's lock is awaited.
+// Locks: `mutex_` before the storages' and the memory's, which are leaves. None is held while managed memory is
+// touched, while PyTorch is called or while the interpreter's lock is awaited.
 class Hook {
  public:
   Hook(Session& session, std::unique_ptr<TensorMemory> memory);
