@@ -91,7 +91,8 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   if (const auto& births = iteration_.births; ready.kernel.value < births.size())
     migration_.expect(
-        births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)));
+        births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)),
+        out);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   if (migration_.protection().grant(event.stream, ready.working_set))
     for (const BlockRange& range : ready.working_set)

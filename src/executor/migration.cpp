@@ -123,13 +123,23 @@ void Migration::begin_plan(bool shared_blocks, Foresight foresight) {
   prefetches_ = {};
 }
 
-void Migration::expect(std::span<const std::vector<BlockRange>> births) {
+void Migration::expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out) {
   expected_.clear();
+  std::set<BlockId> ready;
   for (const std::vector<BlockRange>& kernel : births)
     for (const BlockRange& blocks : kernel)
       for_each_block(blocks, [&](BlockId block) {
-        if (table_.state(block) == BlockState::empty && !table_.live(block)) expected_.push_back(block);
+        if (ready_frames_.erase(block) > 0)
+          ready.insert(block);
+        else if (table_.state(block) == BlockState::empty && !table_.live(block))
+          expected_.push_back(block);
       });
+  give_up_ready_frames(out);
+  ready_frames_ = std::move(ready);
+}
+
+void Migration::give_up_ready_frames(std::vector<Command>& out) {
+  while (!ready_frames_.empty()) drop(*ready_frames_.begin(), out);
 }
 
 bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
@@ -415,7 +425,10 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     if (!table_.live(block)) bury(block, out);
   });
   if (!up) {
-    if (!cancelled) ++failed_writes_[move.to];
+    if (!cancelled) {
+      ++failed_writes_[move.to];
+      give_up_ready_frames(out);  // They may be what there is no space for.
+    }
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;

@@ -63,8 +63,9 @@ class Migration {
   void begin_plan(bool shared_blocks, Foresight foresight);
   Foresight& foresight() { return foresight_; }
   // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
-  // as soon as nothing is more urgent and something that nobody uses can leave for it.
-  void expect(std::span<const std::vector<BlockRange>> births);
+  // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
+  // come gives its frames up.
+  void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -118,6 +119,7 @@ class Migration {
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
   std::optional<Tier> victim_tier(Bytes bytes) const;
+  void give_up_ready_frames(std::vector<Command>& out);
   bool serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);

@@ -24,10 +24,10 @@ struct Tensor {
 constexpr std::uint32_t kKernels = 16;  // of a plan's iteration
 
 // A plan that has nothing to do with what the program does.
-std::unique_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
+std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return static_cast<std::uint32_t>(random() % limit); };
-  auto plan = std::make_unique<RunPlan>();
+  auto plan = std::make_shared<RunPlan>();
   plan->kernels = kKernels;
   plan->births.resize(kKernels);
   for (std::uint32_t tensor = 0; tensor < 40; ++tensor) {
@@ -79,6 +79,8 @@ class Program {
   void finish() {
     while (!tensors_.empty()) release(tensors_.size() - 1);
   }
+  // Some of the kernels from now on are this plan's.
+  void follow(std::shared_ptr<const RunPlan> plan) { plan_ = std::move(plan); }
 
  private:
   std::size_t below(std::size_t limit) { return random_() % limit; }
@@ -121,7 +123,8 @@ class Program {
       extents.push_back({tensor.memory, tensor.shadow.size(), below(2) == 0, below(5) == 0});
     }
     const KernelId kernel{static_cast<std::uint32_t>(below(kKernels))};
-    pager_.kernel_ready(stream, apart_ && below(4) > 0 ? kernel : kNoKernel, extents);
+    const auto plan = plan_;
+    pager_.kernel_ready(stream, plan && below(4) > 0 ? PlannedKernel{plan.get(), kernel} : PlannedKernel{}, extents);
     for (const ByteExtent& extent : extents)
       for (const Tensor& tensor : tensors_)
         if (tensor.memory == extent.begin) {
@@ -141,6 +144,7 @@ class Program {
   std::mt19937_64 random_;
   std::size_t most_bytes_;
   std::optional<BlockRange> apart_;
+  std::shared_ptr<const RunPlan> plan_;
   std::vector<Tensor> tensors_;
   std::size_t live_ = 0;
 };
@@ -157,8 +161,11 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
       threads.emplace_back([&, thread] {
         Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20, apart);
         for (int step = 0; step < 60 * kEffort && !testing::Test::HasFailure(); ++step) {
-          if (step % 20 == 0 && thread == 0)
-            pager->adopt(random_plan(seed + static_cast<std::uint64_t>(step), apart->end().value));
+          if (step % 20 == 0) {
+            const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
+            pager->adopt(plan);
+            program.follow(plan);
+          }
           program.step();
         }
         program.finish();
@@ -222,7 +229,7 @@ TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {
     const auto kernel = [&] {
       const StreamId stream = pager->this_stream();
       const ByteExtent extents[] = {{tensor, 1 << 20, true, false}};
-      pager->kernel_ready(stream, kNoKernel, extents);
+      pager->kernel_ready(stream, {}, extents);
       static_cast<volatile std::byte*>(tensor)[0] = std::byte{1};
       pager->kernel_done(stream);
     };

@@ -190,7 +190,7 @@ TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
   const ChildEnd end = in_child([&] {
     if (pager->active() || pager->allocate(100).has_value()) return 1;
     pager->free(tensors[0]);
-    pager->kernel_ready({0}, kNoKernel, {});
+    pager->kernel_ready({0}, {}, {});
     pager->kernel_done({0});
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;

@@ -104,7 +104,7 @@ void Pager::run() noexcept {
     const auto event = machine_->wait();
     if (!event && machine_->stopped()) return;
     if (!event) return fail_for_good(event.error().message);
-    if (const auto* ready = std::get_if<KernelReady>(&event->what); ready && ready->kernel == KernelId{0})
+    if (const auto* ready = std::get_if<KernelReady>(&event->what); ready && ready->kernel != kNoKernel)
       follow_new_plan(executor);
     executor.on(event->what, commands);
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
@@ -183,19 +183,23 @@ std::uint32_t Pager::small_blocks() {
   return heap_.most_small_blocks();
 }
 
-void Pager::adopt(std::unique_ptr<const RunPlan> plan) {
+void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
   const std::lock_guard lock(mutex_);
-  adopted_.store(plan.get(), std::memory_order_release);
-  plans_.push_back(std::move(plan));
+  adopted_ = std::move(plan);
+  adopted_is_new_.store(true, std::memory_order_release);
 }
 
-// At an iteration's start.
 void Pager::follow_new_plan(Executor& executor) {
-  const RunPlan* adopted = adopted_.load(std::memory_order_acquire);
-  if (adopted == followed_) return;
-  followed_ = adopted;
-  executor.adopt(followed_->plan, followed_->kernels, {followed_->homes, followed_->rows, followed_->births});
+  if (!adopted_is_new_.load(std::memory_order_acquire)) return;
+  std::shared_ptr<const RunPlan> next;
+  {
+    const std::lock_guard lock(mutex_);
+    adopted_is_new_.store(false, std::memory_order_relaxed);
+    next = std::move(adopted_);
+  }
+  executor.adopt(next->plan, next->kernels, {next->homes, next->rows, next->births});
+  followed_ = std::move(next);
 }
 
 // Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
@@ -230,16 +234,17 @@ void Pager::free(void* memory) {
 }
 
 // Whether what the kernels after this one make has no frames yet.
-bool Pager::needs_frames(const RunPlan& plan, KernelId kernel) const {
-  for (std::uint32_t next = kernel.value + 1; next < plan.kernels && next < kernel.value + Executor::kBirthsAhead;
-       ++next)
+bool Pager::needs_frames(const PlannedKernel& kernel) const {
+  const RunPlan& plan = *kernel.plan;
+  for (std::uint32_t next = kernel.kernel.value + 1;
+       next < plan.kernels && next < kernel.kernel.value + Executor::kBirthsAhead; ++next)
     for (const BlockRange& blocks : plan.births[next])
       for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
         if (!machine_->is_mapped(block)) return true;
   return false;
 }
 
-Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const ByteExtent> extents) {
+Nanos Pager::kernel_ready(StreamId stream, const PlannedKernel& kernel, std::span<const ByteExtent> extents) {
   if (!active() || stream == Streams::kShared) return {};
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
@@ -257,12 +262,12 @@ Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const Byte
   }
   kernel_done(stream);  // Should its end have been missed.
   running_[stream.value].store(true, std::memory_order_relaxed);
-  const RunPlan* plan = kernel == kNoKernel ? nullptr : adopted_.load(std::memory_order_acquire);
-  if (plan != nullptr && kernel.value >= plan->kernels) plan = nullptr;
-  kernels_[stream.value] = plan != nullptr ? kernel : kNoKernel;
-  const bool waits = plan != nullptr && !all_there;
-  const bool urgent = waits || (plan != nullptr && (plan->starts[kernel.value] || needs_frames(*plan, kernel)));
-  machine_->inbox().kernel_ready(stream, kernels_[stream.value], accesses, urgent);
+  CHECK(kernel.plan == nullptr || kernel.kernel.value < kernel.plan->kernels);
+  const bool planned = kernel.plan != nullptr;
+  end_is_urgent_[stream.value] = planned && kernel.plan->ends[kernel.kernel.value];
+  const bool waits = planned && !all_there;
+  const bool urgent = waits || (planned && (kernel.plan->starts[kernel.kernel.value] || needs_frames(kernel)));
+  machine_->inbox().kernel_ready(stream, planned ? kernel.kernel : kNoKernel, accesses, urgent);
   const std::uint32_t own = ++readied_[stream.value];
   if (!waits) return {};
   const Nanos begin = now();
@@ -277,9 +282,7 @@ Nanos Pager::kernel_ready(StreamId stream, KernelId kernel, std::span<const Byte
 
 void Pager::kernel_done(StreamId stream) {
   if (!active() || !running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
-  const KernelId kernel = kernels_[stream.value];
-  const RunPlan* plan = kernel == kNoKernel ? nullptr : adopted_.load(std::memory_order_acquire);
-  machine_->inbox().kernel_done(stream, plan != nullptr && kernel.value < plan->kernels && plan->ends[kernel.value]);
+  machine_->inbox().kernel_done(stream, end_is_urgent_[stream.value]);
 }
 
 PagerStats Pager::stats() const {

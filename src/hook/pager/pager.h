@@ -52,10 +52,10 @@ class Pager {
 
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
-  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. `kernel` is its place in
-  // the iteration of the plan that was adopted last, or kNoKernel. Such a kernel waits here for what is on its way
-  // already; returns how long. What is absent all the same it faults.
-  Nanos kernel_ready(StreamId stream, KernelId kernel, std::span<const ByteExtent> extents);
+  // A kernel is about to use these bytes (what is not managed is passed over), and has ended. One that has its place in
+  // a plan's iteration waits here for all that it uses, if that fits; returns how long. What is absent all the same it
+  // faults.
+  Nanos kernel_ready(StreamId stream, const PlannedKernel& kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 
   // Places for a plan's tensors, counted as allocate_at() does; nothing if there are not enough addresses.
@@ -63,8 +63,8 @@ class Pager {
   // No plan's tensors are put there any more.
   void give_up(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
-  // The plan is followed from the next kernel 0 on.
-  void adopt(std::unique_ptr<const RunPlan> plan);
+  // The plan is followed from the next kernel on that names one.
+  void adopt(std::shared_ptr<const RunPlan> plan);
   std::uint32_t device_blocks() const { return machine_->device_blocks(); }
   std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
 
@@ -86,7 +86,7 @@ class Pager {
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
   void follow_new_plan(Executor& executor);
-  bool needs_frames(const RunPlan& plan, KernelId kernel) const;
+  bool needs_frames(const PlannedKernel& kernel) const;
 
   PagerConfig config_;
   EvictionMethod method_;
@@ -98,11 +98,11 @@ class Pager {
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};
-  std::array<KernelId, Streams::kMost> kernels_{};
-  std::atomic<std::uint64_t> launch_wait_{0};          // nanoseconds
-  std::vector<std::unique_ptr<const RunPlan>> plans_;  // all that were adopted, since threads may look at old ones
-  std::atomic<const RunPlan*> adopted_{nullptr};       // the last one
-  const RunPlan* followed_ = nullptr;                  // the run loop's
+  std::array<bool, Streams::kMost> end_is_urgent_{};
+  std::atomic<std::uint64_t> launch_wait_{0};  // nanoseconds
+  std::shared_ptr<const RunPlan> adopted_;     // not followed yet; guarded by mutex_
+  std::atomic<bool> adopted_is_new_{false};
+  std::shared_ptr<const RunPlan> followed_;  // the run loop's
   std::thread thread_;
 };
 

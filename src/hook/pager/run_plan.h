@@ -19,4 +19,10 @@ struct RunPlan {
   std::vector<bool> starts, ends;               // by kernel: commands hang on its start, on its end
 };
 
+// A kernel with its place in a plan's iteration; or with none.
+struct PlannedKernel {
+  const RunPlan* plan = nullptr;  // valid until the kernel has ended
+  KernelId kernel = kNoKernel;
+};
+
 }  // namespace spillway

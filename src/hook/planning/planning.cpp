@@ -3,6 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <utility>
+
 #include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
 
@@ -19,9 +22,22 @@ Planning::~Planning() {
   pager_.active() ? thread_.join() : thread_.detach();
 }
 
-void Planning::submit(RecordedIteration iteration,
+bool Planning::wants(const Recorder::Progress& progress) const {
+  if (thread_.joinable() || progress.iteration == 0) return false;
+  if (progress.iteration != iteration_) return true;
+  if (progress.iteration != followed_iteration_ || progress.repetitions < kSettled) return false;
+  return std::abs(seconds(progress.average) - seconds(planned_sum_)) > kThreshold * seconds(planned_sum_);
+}
+
+void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
-  PlanningInput input{.iteration = std::move(iteration), .persistent = {}, .machine = machine_, .policy = policy_};
+  iteration_ = progress.iteration;
+  planned_sum_ = progress.average;
+  PlanningInput input{.iteration = std::move(iteration),
+                      .persistent = {},
+                      .machine = machine_,
+                      .policy = policy_,
+                      .places = followed_iteration_ == iteration_ ? places_ : std::nullopt};
   const Trace& trace = input.iteration.trace;
   Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks());
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
@@ -33,6 +49,7 @@ void Planning::submit(RecordedIteration iteration,
       unplanned += tensor.bytes * 2;
   }
   input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
+  done_ = false;
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) thread_ = *std::move(thread);
 }
@@ -44,20 +61,24 @@ void Planning::run(const PlanningInput& input) noexcept {
   std::optional<BlockRange> apart;
   auto plan = plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
   planning_time_ = now() - begin;
-  if (plan)
-    plan_ = *std::move(plan);
-  else
-    error_ = plan.error().message;
+  plan_ = plan ? *std::move(plan) : nullptr;
+  error_ = plan ? std::string() : plan.error().message;
   if (!plan_ && apart) pager_.give_up(*apart);
   done_.store(true, std::memory_order_release);
 }
 
-std::string Planning::take_error() {
-  return done_.load(std::memory_order_acquire) ? std::exchange(error_, {}) : std::string();
-}
-
-std::unique_ptr<ProposedPlan> Planning::take() {
-  return done_.load(std::memory_order_acquire) ? std::move(plan_) : nullptr;
+std::optional<Planning::Outcome> Planning::take() {
+  if (!thread_.joinable() || !done_.load(std::memory_order_acquire)) return std::nullopt;
+  thread_.join();
+  Outcome outcome{.plan = std::move(plan_),
+                  .is_first = followed_iteration_ != iteration_,
+                  .planning_time = planning_time_,
+                  .error = std::move(error_)};
+  if (!outcome.plan) return outcome;
+  if (outcome.is_first && places_) pager_.give_up(places_->apart);
+  places_ = outcome.plan->places;
+  followed_iteration_ = iteration_;
+  return outcome;
 }
 
 }  // namespace spillway

@@ -2,15 +2,18 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "hook/pager/pager.h"
 #include "hook/planning/run_planner.h"
+#include "hook/recorder/recorder.h"
 
 namespace spillway {
 
-// Plans in the background, on a thread of its own that touches no managed memory. Used by the hook under its lock.
+// Plans in the background, on a thread of its own that touches no managed memory: for an iteration that was not planned
+// for yet, and again when the times that a plan was made from have changed. Used by the hook under its lock.
 class Planning {
  public:
   // The machine as measured; its device memory is the whole budget.
@@ -18,24 +21,39 @@ class Planning {
       : pager_(pager), machine_(std::move(machine)), policy_(std::move(policy)) {}
   ~Planning();
 
-  // True as long as nothing has been submitted.
-  bool is_idle() const { return !thread_.joinable(); }
+  // Whether the recorder's iteration should be planned for now. False while a plan is being made.
+  bool wants(const Recorder::Progress& progress) const;
   // `place_of`: where a storage lies now; nothing if it is gone or not managed.
-  void submit(RecordedIteration iteration, const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
-  // Once, when a plan is ready.
-  std::unique_ptr<ProposedPlan> take();
+  void submit(RecordedIteration iteration, const Recorder::Progress& progress,
+              const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
+  // Once for each submission: what came of it.
+  struct Outcome {
+    std::shared_ptr<const ProposedPlan> plan;  // null: none is needed, or `error`
+    bool is_first = false;                     // for this iteration
+    Nanos planning_time;
+    std::string error;
+  };
+  std::optional<Outcome> take();
   Pager& pager() { return pager_; }
-  Nanos planning_time() const { return planning_time_; }  // of the plan that was taken
-  std::string take_error();                               // once, why there is none; empty if none is needed
 
  private:
   void run(const PlanningInput& input) noexcept;
+
+  // An average of so many iterations is believed.
+  static constexpr std::uint64_t kSettled = 2;
+  // So much may the sum of all times change (TENSILE section IV-E: |s' - s| / s).
+  static constexpr double kThreshold = 0.05;
 
   Pager& pager_;
   MachineModel machine_;
   std::string policy_;
   std::thread thread_;
-  std::unique_ptr<ProposedPlan> plan_;  // the thread's until done_
+  std::uint64_t iteration_ = 0;           // planned for last
+  Nanos planned_sum_;                     // of the times that the plan was made from
+  std::optional<PlannedPlaces> places_;   // of the plan that is followed
+  std::uint64_t followed_iteration_ = 0;  // what it is for
+  // The thread's until done_.
+  std::unique_ptr<ProposedPlan> plan_;
   std::string error_;
   Nanos planning_time_;
   std::atomic<bool> done_{false};

@@ -88,20 +88,30 @@ RunPlan run_plan(Plan plan, BlockTrace blocks) {
   return run;
 }
 
+// Addresses for what the iteration makes.
+Result<PlannedPlaces> place(const Trace& trace, const Lifetimes& lifetimes, const SetApart& set_apart) {
+  Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
+  const auto apart = set_apart(placement.bytes);
+  if (!apart)
+    return fail(Errc::unavailable, fmt::format("there are no addresses left for {} bytes of tensors at planned places",
+                                               placement.bytes.value));
+  for (auto& place : placement.places)
+    if (place) *place += kBlockBytes.value * apart->first.value;
+  return PlannedPlaces{std::move(placement.places), *apart};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart) {
   const Trace& trace = input.iteration.trace;
   const Lifetimes lifetimes = analyse_lifetimes(trace);
-  const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
-  const auto apart = set_apart(placement.bytes);
-  if (!apart)
-    return fail(Errc::unavailable, fmt::format("there are no addresses left for {} bytes of tensors at planned places",
-                                               placement.bytes.value));
-  Places places = placement.places;
-  for (auto& place : places)
-    if (place) *place += kBlockBytes.value * apart->first.value;
   auto proposed = std::make_unique<ProposedPlan>();
+  if (input.places) {
+    proposed->places = *input.places;
+  } else {
+    TRY(proposed->places, place(trace, lifetimes, set_apart));
+  }
+  Places places = proposed->places.places;
   for (const auto& births : input.iteration.births) {
     auto& kernel = proposed->births.emplace_back();
     for (const TensorId born : births) kernel.push_back(places[born.value]);
@@ -111,6 +121,7 @@ Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const
   BlockTrace blocks = block_trace(trace, lifetimes, places);
   TRY(auto best, best_plan(blocks, input));
   if (!best) return std::unique_ptr<ProposedPlan>();
+  proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(blocks, input.machine);
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;

@@ -15,17 +15,26 @@
 
 namespace spillway {
 
+// Where a plan puts what its iteration makes.
+struct PlannedPlaces {
+  Places places;     // by TensorId; nothing for what may lie anywhere
+  BlockRange apart;  // they all lie in here
+};
+
 // What was found out about a run, and what it may use.
 struct PlanningInput {
   RecordedIteration iteration;
-  Places persistent;        // where the tensors that persist lie; nothing for those that no plan moves
-  MachineModel machine;     // its device's memory is what the plan may count on
-  std::string_view policy;  // "auto": the best of all
+  Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
+  MachineModel machine;                 // its device's memory is what the plan may count on
+  std::string_view policy;              // "auto": the best of all
+  std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
 // A plan for a run, and how to recognise its iteration.
 struct ProposedPlan {
+  std::uint64_t iteration = 0;  // its number
   RunPlan run;
+  PlannedPlaces places;
   Nanos link_bound;                       // what the budget forces out and in, over the links' rates
   std::vector<std::uint64_t> signatures;  // by kernel
   std::vector<std::uint32_t> anchors;

@@ -40,7 +40,7 @@ struct Life {
 
 class Builder {
  public:
-  Builder(const Iteration& iteration, const std::vector<KernelTimes>& times) : iteration_(iteration), times_(times) {}
+  Builder(const Iteration& iteration, const std::vector<KernelTime>& times) : iteration_(iteration), times_(times) {}
 
   RecordedIteration build() {
     collect();
@@ -209,8 +209,8 @@ class Builder {
         result_.births.emplace_back();
         kernel.name = from.name;
         kernel.phase = from.phase;
-        kernel.duration = times_[k].median_duration();
-        kernel.gap = times_[k].median_gap();
+        kernel.duration = times_[k].duration;
+        kernel.gap = times_[k].gap;
         for (const SegmentAccess& access : from.accesses) {
           const TensorId tensor = lives_[index_.at(segment.storages[access.storage].id)].tensor;
           const Access entry{.tensor = tensor, .begin = access.begin, .end = access.end, .sparse = access.sparse};
@@ -235,7 +235,7 @@ class Builder {
   }
 
   const Iteration& iteration_;
-  const std::vector<KernelTimes>& times_;
+  const std::vector<KernelTime>& times_;
   std::vector<Life> lives_;
   std::unordered_map<StorageId, std::size_t> index_;
   std::size_t count_ = 0;
@@ -250,7 +250,7 @@ std::uint64_t signature_of(std::string_view name, std::uint64_t shapes) {
   return (std::hash<std::string_view>{}(name) ^ shapes) * 0x9e3779b97f4a7c15u;
 }
 
-RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTimes>& times) {
+RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTime>& times) {
   return Builder(iteration, times).build();
 }
 

@@ -20,12 +20,34 @@ bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() >
 
 std::optional<RecordedIteration> Recorder::iteration() const {
   if (wanted_ != 0 || !has_iteration()) return std::nullopt;
-  return build_iteration(*found_, times_);
+  std::vector<KernelTime> averages;
+  for (const KernelTimes& times : times_) averages.push_back(times.average());
+  RecordedIteration result = build_iteration(*found_, averages);
+  result.number = found_count_;
+  return result;
+}
+
+Recorder::Progress Recorder::progress() const {
+  Progress progress;
+  if (wanted_ != 0 || !has_iteration()) return progress;
+  progress.iteration = found_count_;
+  progress.repetitions = averaged_;
+  for (const KernelTimes& times : times_) progress.average += times.average().duration + times.average().gap;
+  return progress;
+}
+
+void Recorder::restart_averages() {
+  averaged_ = 0;
+  for (KernelTimes& times : times_) times.restart_average();
 }
 
 Result<Trace> Recorder::finish() const {
   if (wanted_ != 0) return finish_wanted();
-  if (has_iteration()) return build_iteration(*found_, times_).trace;
+  if (has_iteration()) {
+    std::vector<KernelTime> medians;
+    for (const KernelTimes& times : times_) medians.push_back(times.median());
+    return build_iteration(*found_, medians).trace;
+  }
   if (found_)
     return fail(Errc::unavailable,
                 fmt::format("no training iteration repeated itself: what did, {} times, lacks the steps of other "
@@ -81,9 +103,8 @@ Result<Trace> Recorder::finish_wanted() const {
   Iteration iteration;
   iteration.steady = false;
   iteration.segments.push_back(**segment);
-  std::vector<KernelTimes> times((*segment)->kernels.size());
-  for (std::size_t k = 0; k < times.size(); ++k)
-    times[k].add((*segment)->kernels[k].duration, (*segment)->kernels[k].gap);
+  std::vector<KernelTime> times;
+  for (const SegmentKernel& kernel : (*segment)->kernels) times.push_back({kernel.duration, kernel.gap});
   return build_iteration(iteration, times).trace;
 }
 

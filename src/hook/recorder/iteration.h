@@ -19,26 +19,36 @@ struct Iteration {
   bool steady = true;
 };
 
-// Durations and gaps of one kernel in the iterations seen. Keeps a bounded number: over a long run every second,
-// fourth, ...
+// How long one kernel takes, and the gap before it.
+struct KernelTime {
+  Nanos duration, gap;
+};
+
+// The times of one kernel in the iterations seen. Keeps a bounded number: over a long run every second, fourth, ...
 class KernelTimes {
  public:
-  void add(Nanos duration, Nanos gap);
-  Nanos median_duration() const { return median(durations_); }
-  Nanos median_gap() const { return median(gaps_); }
+  void add(const KernelTime& time);
+  KernelTime median() const { return {median(durations_), median(gaps_)}; }
+  // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more.
+  const KernelTime& average() const { return average_; }
+  void restart_average() { has_average_ = false; }
 
  private:
   static constexpr std::size_t kMost = 64;
+  static constexpr double kNewest = 0.3;  // the newest one's weight
   static Nanos median(std::vector<Nanos> values);
 
   std::vector<Nanos> durations_, gaps_;
   std::uint64_t stride_ = 1, seen_ = 0;
+  KernelTime average_;
+  bool has_average_ = false;
 };
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments);
 
 // An iteration as a trace, with what it takes to recognise it when it comes again.
 struct RecordedIteration {
+  std::uint64_t number = 0;  // another one if the script has changed what it does
   Trace trace;
   std::vector<std::uint64_t> signatures;  // by kernel: of its name and its arguments' shapes
   std::vector<std::uint32_t> anchors;     // how many kernels come before the end of each of its segments
@@ -49,6 +59,6 @@ struct RecordedIteration {
 std::uint64_t signature_of(std::string_view name, std::uint64_t shapes);
 
 // `times` has one entry for each kernel.
-RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTimes>& times);
+RecordedIteration build_iteration(const Iteration& iteration, const std::vector<KernelTime>& times);
 
 }  // namespace spillway

@@ -4,7 +4,14 @@
 
 namespace spillway {
 
-void KernelTimes::add(Nanos duration, Nanos gap) {
+void KernelTimes::add(const KernelTime& time) {
+  const auto average = [](Nanos old, Nanos newest) {
+    return Nanos{static_cast<std::uint64_t>(static_cast<double>(old.value) * (1 - kNewest) +
+                                            static_cast<double>(newest.value) * kNewest)};
+  };
+  average_ =
+      has_average_ ? KernelTime{average(average_.duration, time.duration), average(average_.gap, time.gap)} : time;
+  has_average_ = true;
   if (seen_++ % stride_ != 0) return;
   if (durations_.size() == kMost) {
     for (std::size_t i = 0; i < kMost / 2; ++i) {
@@ -15,8 +22,8 @@ void KernelTimes::add(Nanos duration, Nanos gap) {
     gaps_.resize(kMost / 2);
     stride_ *= 2;
   }
-  durations_.push_back(duration);
-  gaps_.push_back(gap);
+  durations_.push_back(time.duration);
+  gaps_.push_back(time.gap);
 }
 
 Nanos KernelTimes::median(std::vector<Nanos> values) {

@@ -136,7 +136,7 @@ bool Recorder::lacks_steps() const {
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
   // What is trained after something else is found when nothing else has been for long.
-  if (found_ && !lacks_steps() && any_of(covered_by(pointers(found_->segments)), true)) return;
+  if (found_ && !is_outdated() && !lacks_steps() && any_of(covered_by(pointers(found_->segments)), true)) return;
   for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
     const auto first = last(period, period);
     const auto second = last(period, 0);
@@ -159,8 +159,13 @@ void Recorder::search() {
   }
 }
 
+bool Recorder::is_outdated() const { return missed_ > kPatience * found_->segments.size(); }
+
 void Recorder::adopt(std::size_t period, Roles roles) {
   found_.emplace();
+  ++found_count_;
+  missed_ = 0;
+  averaged_ = 2;
   for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
   std::size_t kernels = 0;
   for (const Segment* segment : last(period, 0)) {
@@ -178,6 +183,7 @@ void Recorder::adopt(std::size_t period, Roles roles) {
 // Whether the latest segment goes on repeating the iteration found; if so its times count once the iteration is whole.
 void Recorder::sample() {
   if (!found_) return;
+  ++missed_;
   const auto template_segments = pointers(found_->segments);
   const Segment& latest = previous_->segment();
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -202,12 +208,14 @@ void Recorder::sample() {
     add_times(pending_[s], pending_skipped_[s], place);
   pending_.clear();
   pending_skipped_.clear();
+  missed_ = 0;
+  ++averaged_;
   news_ |= std::has_single_bit(++repetitions_);
 }
 
 void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_t place) {
   for (std::size_t k = skipped; k < segment.kernels.size(); ++k)
-    times_[place + k - skipped].add(segment.kernels[k].duration, segment.kernels[k].gap);
+    times_[place + k - skipped].add({segment.kernels[k].duration, segment.kernels[k].gap});
 }
 
 void Recorder::forget_anchors() {

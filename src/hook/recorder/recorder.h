@@ -16,8 +16,9 @@ namespace spillway {
 // Finds one training iteration in what a script does and makes a trace of it.
 //
 // Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
-// is repeated at once and in which every optimizer does its step that steps in turns with the others. Memory is
-// bounded: a few segments, and for the iteration found a bounded number of durations for each kernel.
+// is repeated at once and in which every optimizer does its step that steps in turns with the others. When it does not
+// come any more, the next one that is repeated takes its place. Memory is bounded: a few segments, and for the
+// iteration found a bounded number of durations for each kernel.
 //
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {
@@ -42,8 +43,17 @@ class Recorder {
   bool has_iteration() const;
   // The trace as far as it is known. The failure says what was seen instead.
   Result<Trace> finish() const;
-  // The same with what it takes to recognise it; nothing if none has been found.
+  // The same with what it takes to recognise it, and with averages that follow what changes instead of medians; nothing
+  // if none has been found.
   std::optional<RecordedIteration> iteration() const;
+  struct Progress {
+    std::uint64_t iteration = 0;    // its number; 0: none has been found
+    std::uint64_t repetitions = 0;  // in the averages
+    Nanos average;                  // the sum of all averages
+  };
+  Progress progress() const;
+  // What comes now takes another time than what was: averages begin anew.
+  void restart_averages();
   // True once after an iteration was found, and after it has been seen twice, four times, ... as often: worth saving,
   // for nobody knows how the script will end.
   bool take_news() { return std::exchange(news_, false); }
@@ -57,6 +67,7 @@ class Recorder {
   std::vector<bool> covered_by(Group some) const;
   bool lacks_steps() const;
   void adopt(std::size_t period, Roles roles);
+  bool is_outdated() const;
   void sample();
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
   Result<Trace> finish_wanted() const;
@@ -64,6 +75,7 @@ class Recorder {
   std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
 
   static constexpr std::size_t kMostPeriods = 16;
+  static constexpr std::size_t kPatience = 3;  // periods without a repetition until another iteration is looked for
 
   std::uint64_t wanted_;
   std::size_t most_kernels_;
@@ -74,7 +86,10 @@ class Recorder {
   Nanos last_end_{}, stalled_at_last_end_{}, left_out_{};  // the last one since last_end_
   std::optional<Iteration> found_;
   std::vector<KernelTimes> times_;
+  std::uint64_t found_count_ = 0;
   std::uint64_t repetitions_ = 0;
+  std::uint64_t averaged_ = 0;  // of these repetitions
+  std::uint64_t missed_ = 0;    // anchors since the last one
   bool news_ = false;
   bool something_updated_ = false;  // by some segment
   std::vector<Segment> pending_;    // segments that may become the next repetition of the iteration found

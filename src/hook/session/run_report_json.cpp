@@ -34,7 +34,7 @@ Json unmanaged_processes(const RunReport& report) {
   return list;
 }
 
-// The one that is followed at the end.
+// The one that is followed at the end, and since when the run has been planned.
 Json plan(const RunReport& report) {
   if (report.plans.empty()) return nullptr;
   const RunReport::PlanTaken& last = report.plans.back();
@@ -42,7 +42,7 @@ Json plan(const RunReport& report) {
           {"predicted_seconds", seconds(last.predicted)},
           {"link_bound_seconds", seconds(last.link_bound)},
           {"planning_seconds", seconds(last.planning)},
-          {"adopted_at_iteration", last.adopted_at_iteration}};
+          {"adopted_at_iteration", report.plans.front().adopted_at_iteration}};
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

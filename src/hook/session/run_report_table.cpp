@@ -34,9 +34,15 @@ std::string iteration_text(const RunReport& report) {
 
 std::string plan_text(const RunReport& report) {
   const RunReport::PlanTaken& last = report.plans.back();
+  const std::string again =
+      report.plan_count > 1
+          ? fmt::format(" and again {}, last at {}",
+                        report.plan_count == 2 ? "once" : plural(report.plan_count - 1, "time", "times"),
+                        last.adopted_at_iteration)
+          : "";
   return fmt::format(
-      "{} from iteration {} on, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
-      last.policy, last.adopted_at_iteration, seconds(last.predicted), seconds(last.link_bound),
+      "{} from iteration {} on{}, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
+      last.policy, report.plans.front().adopted_at_iteration, again, seconds(last.predicted), seconds(last.link_bound),
       seconds(last.planning));
 }
 

@@ -47,9 +47,7 @@ void* Hook::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
     return *memory;
   }
-  const std::size_t birth = running ? running->event.births.size() : 0;
-  const auto place = running && birth < running->places.size() ? running->places[birth] : std::nullopt;
-  auto memory = memory_->allocate(bytes, place);
+  auto memory = memory_->allocate(bytes, running ? running->place_of_next_birth() : std::nullopt);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
   const StorageId id = storages_.add(*memory, bytes);
   if (running) {
@@ -89,7 +87,6 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.shapes = accesses.shapes;
   kernel->event.touches = std::move(accesses.touches);
   const Nanos start = now();
-  KernelId position = kNoKernel;
   {
     const std::scoped_lock lock(mutex_);
     const int task = torch::autograd::get_current_graph_task_id();
@@ -113,13 +110,14 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
         if (touch.writes) insert_ascending(training.written, touch.storage);
     if (follower_ && !op.ignored && is_recorded())
       if (const auto place = follower_->next(signature_of(op.name, accesses.shapes))) {
-        position = {*place};
-        kernel->places = plans_.back()->births[*place];
+        kernel->plan = plan_;
+        kernel->place = {*place};
       }
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
-  const Nanos waited = memory_->kernel_ready(position, accesses.extents);
+  const Nanos waited =
+      memory_->kernel_ready({kernel->plan ? &kernel->plan->run : nullptr, kernel->place}, accesses.extents);
   kernel->event.waited = waited;
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
@@ -203,34 +201,39 @@ void Hook::iteration_may_have_ended() {
   iterations_.leave_out(ours);
 }
 
-// Between two optimizer steps: a plan that is ready is taken up, or a steady iteration planned for.
+// Between two optimizer steps: a plan that is ready is taken up, or one is asked for.
 void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
-  if (auto plan = planning->take()) {
-    follower_.emplace(plan->signatures, plan->anchors);
-    const Plan& commands = plan->run.plan;
-    add_plan(session_, commands.policy,
-             {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
-              .link_bound_ns = plan->link_bound.value,
-              .planning_ns = planning->planning_time().value});
-    planning->pager().adopt(std::make_unique<RunPlan>(std::move(plan->run)));
-    plans_.push_back(std::move(plan));
-    return;
+  if (auto outcome = planning->take()) {
+    if (!outcome->error.empty())
+      add_notice(session_, "the run goes on as before, since planning failed: " + outcome->error);
+    if (outcome->plan) take_up(*outcome);
   }
-  if (const std::string error = planning->take_error(); !error.empty())
-    add_notice(session_, "the run goes on with demand paging, since planning failed: " + error);
-  if (!planning->is_idle()) return;
-  if (auto found = recorder_->iteration()) {
-    const auto all = storages_.all();
-    planning->submit(*std::move(found), [&](StorageId id) -> std::optional<std::uint64_t> {
-      const auto storage = all.find(id);
-      if (storage == all.end()) return std::nullopt;
-      const auto* memory = reinterpret_cast<const void*>(storage->second);
-      return memory_->contains(memory) ? std::optional(planning->pager().place_of(memory)) : std::nullopt;
-    });
+  const Recorder::Progress progress = recorder_->progress();
+  if (!planning->wants(progress)) return;
+  const auto all = storages_.all();
+  planning->submit(*recorder_->iteration(), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
+    const auto storage = all.find(id);
+    if (storage == all.end()) return std::nullopt;
+    const auto* memory = reinterpret_cast<const void*>(storage->second);
+    return memory_->contains(memory) ? std::optional(planning->pager().place_of(memory)) : std::nullopt;
+  });
+}
+
+void Hook::take_up(const Planning::Outcome& outcome) {
+  plan_ = outcome.plan;
+  if (outcome.is_first) {
+    follower_.emplace(plan_->signatures, plan_->anchors);
+    recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
   }
+  const Plan& commands = plan_->run.plan;
+  add_plan(session_, commands.policy,
+           {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
+            .link_bound_ns = plan_->link_bound.value,
+            .planning_ns = outcome.planning_time.value});
+  memory_->planning()->pager().adopt({plan_, &plan_->run});
 }
 
 // What seemed to be an iteration turned out to be a part of one.

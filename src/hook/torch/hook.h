@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +26,15 @@ namespace spillway {
 struct RunningKernel {
   const Operator* op = nullptr;
   KernelEvent event;
-  std::span<const std::optional<std::uint64_t>> places;  // that a plan has for what it makes, in order
+  std::shared_ptr<const ProposedPlan> plan;  // null: it has no place in one
+  KernelId place = kNoKernel;
+
+  // Where the plan wants what is made now.
+  std::optional<std::uint64_t> place_of_next_birth() const {
+    if (!plan) return std::nullopt;
+    const auto& places = plan->births[place.value];
+    return event.births.size() < places.size() ? places[event.births.size()] : std::nullopt;
+  }
 };
 
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
@@ -74,6 +81,7 @@ class Hook {
   bool is_recorded() const;
   void born(Birth birth);
   void plan_ahead();
+  void take_up(const Planning::Outcome& outcome);
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   void take_trace_back();
@@ -91,8 +99,8 @@ class Hook {
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
-  std::optional<Follower> follower_;                  // of the iteration that is planned
-  std::vector<std::unique_ptr<ProposedPlan>> plans_;  // all so far, since kernels that run refer to them
+  std::shared_ptr<const ProposedPlan> plan_;  // that is followed
+  std::optional<Follower> follower_;          // of its iteration
   Iterations iterations_;
   ForeignMemory foreign_;
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one

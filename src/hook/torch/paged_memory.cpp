@@ -20,7 +20,7 @@ class PagedMemory final : public TensorMemory {
   }
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
-  Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) override {
+  Nanos kernel_ready(const PlannedKernel& kernel, std::span<const ByteExtent> extents) override {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   Planning* planning() override { return planning_.get(); }

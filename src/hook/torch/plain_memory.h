@@ -10,7 +10,7 @@ class PlainMemory final : public TensorMemory {
   Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place = {}) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
-  Nanos kernel_ready(KernelId, std::span<const ByteExtent>) override { return {}; }
+  Nanos kernel_ready(const PlannedKernel&, std::span<const ByteExtent>) override { return {}; }
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
   std::uint64_t faults() const override { return 0; }

@@ -5,10 +5,10 @@
 #include <optional>
 #include <span>
 
-#include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "hook/pager/byte_extent.h"
+#include "hook/pager/run_plan.h"
 
 namespace spillway {
 
@@ -26,9 +26,8 @@ class TensorMemory {
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
 
-  // The calling thread's next kernel uses these bytes, and has ended. `kernel` is its place in the iteration of the
-  // plan that is followed, or kNoKernel; returns how long it waited here.
-  virtual Nanos kernel_ready(KernelId kernel, std::span<const ByteExtent> extents) = 0;
+  // The calling thread's next kernel uses these bytes, and has ended. Returns how long it waited here.
+  virtual Nanos kernel_ready(const PlannedKernel& kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
   // Null: nothing is planned here.
