@@ -1,5 +1,5 @@
 """planned_runs.py SPILLWAY: a script with half the memory that it needs is planned for once an iteration has repeated itself, and
-goes on with few page faults, with the results of a run that has all the memory."""
+goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
 
 import json
 import os
@@ -9,14 +9,15 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+SCRIPTS = os.path.join(HERE, "scripts")
 
 
-def run(spillway, memory, policy, *script):
+def run(spillway, memory, policy, folder, *script):
     """The lines of the script without its times, and the report."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "report.json")
+    with tempfile.TemporaryDirectory() as results:
+        path = os.path.join(results, "report.json")
         command = [spillway, "run", "--device-memory", memory, "--policy", policy, "--json", path, "--", sys.executable]
-        command += [os.path.join(EXAMPLES, script[0]), *script[1:]]
+        command += [os.path.join(folder, script[0]), *script[1:]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
@@ -29,14 +30,16 @@ def check(condition, *evidence):
         raise AssertionError("\n".join(map(str, evidence)))
 
 
-def main():
-    spillway = sys.argv[1]
-    script = ("train_resnet.py", "--batch", "4", "--size", "96", "--steps", "8")
+def half_of(report):
+    return f"{report['peak_device_bytes'] // 2 >> 20}MiB"
+
+
+def steady_scripts(spillway):
+    script = (EXAMPLES, "train_resnet.py", "--batch", "4", "--size", "96", "--steps", "8")
     expected, unlimited = run(spillway, "4GiB", "auto", *script)
     check(unlimited["plan"] is None and unlimited["faults"] == 0, "what fits was planned for", unlimited)
-    half = f"{unlimited['peak_device_bytes'] // 2 >> 20}MiB"
     for policy in ("auto", "g10-once"):
-        printed, report = run(spillway, half, policy, *script)
+        printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)
         check(policy == "auto" or report["plan"]["policy"] == policy, report["plan"])
@@ -44,6 +47,22 @@ def main():
         check(paged > 50 and planned * 10 < paged, report["iterations"])
         check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
         print("ok", policy, "faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
+
+
+def scripts_that_change(spillway):
+    script = (SCRIPTS, "larger_batch.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    printed, report = run(spillway, half_of(unlimited), "auto", *script)
+    faults = [iteration["faults"] for iteration in report["iterations"]]
+    check(printed == expected, printed, expected)
+    check(report["replans"] >= 1, report)
+    check(faults[10] > 10 > faults[-1], faults)
+    print("ok another plan when the batch has changed, faults", faults, flush=True)
+
+
+def main():
+    steady_scripts(sys.argv[1])
+    scripts_that_change(sys.argv[1])
 
 
 if __name__ == "__main__":

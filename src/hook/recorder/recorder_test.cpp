@@ -35,9 +35,11 @@ class Script {
     for (const auto& name : call.makes) event.births.push_back({.storage = make(name), .bytes = Bytes{call.bytes}});
     for (const auto& name : call.drops) event.deaths.push_back(take(name));
     event.start = Nanos{clock_ += 5};
-    event.end = Nanos{clock_ += call.duration};
+    event.end = Nanos{clock_ += call.duration + slower_};
     recorder.kernel(event);
   }
+  // Each kernel from now on, by so much.
+  void slower(std::uint64_t nanos) { slower_ = nanos; }
   void data(const std::string& name) { recorder.born_outside({.storage = make(name), .bytes = Bytes{64}}); }
   void elsewhere(const std::string& name) { recorder.born_elsewhere({.storage = make(name), .bytes = Bytes{64}}); }
   void drop(const std::string& name) { recorder.died_outside(take(name)); }
@@ -103,7 +105,7 @@ class Script {
 
   std::map<std::string, StorageId> storages_;
   std::uint64_t last_ = 0;
-  std::uint64_t clock_ = 100;
+  std::uint64_t clock_ = 100, slower_ = 0;
 };
 
 std::vector<std::string> names(const Trace& trace) {
@@ -121,6 +123,44 @@ void train(Script& script, const std::string& w) {
 
 const Tensor& written_by(const Trace& trace, std::size_t kernel, std::size_t place = 0) {
   return trace[trace.kernels[kernel].writes[place].tensor];
+}
+
+void train_steps(Script& script, int steps, std::uint64_t batch = 64) {
+  for (int step = 0; step < steps; ++step) {
+    script.zero_grad("w");
+    script.forward_backward("w", true, batch);
+    script.step("w");
+  }
+}
+
+TEST(Recorder, WhatDoesNotComeAnyMoreGivesWayToWhatIsRepeatedNow) {
+  Script script;
+  script.data("w");
+  train_steps(script, 6, 64);
+  EXPECT_EQ(script.recorder.progress().iteration, 1u);
+  train_steps(script, 3, 128);  // for a while
+  train_steps(script, 1, 64);
+  EXPECT_EQ(script.recorder.progress().iteration, 1u);
+  train_steps(script, 6, 128);  // for good
+  EXPECT_EQ(script.recorder.progress().iteration, 2u);
+  EXPECT_EQ(written_by(script.trace(), 0).bytes, Bytes{128});
+}
+
+TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {
+  Script script;
+  script.data("w");
+  train_steps(script, 4);
+  const Nanos before = script.recorder.progress().average;
+  script.slower(100);
+  train_steps(script, 2);
+  const Nanos after = script.recorder.progress().average;
+  EXPECT_GT(after, before + Nanos{4 * 40});
+  EXPECT_LT(after, before + Nanos{4 * 100});
+  script.recorder.restart_averages();
+  EXPECT_EQ(script.recorder.progress().repetitions, 0u);
+  train_steps(script, 2);
+  EXPECT_EQ(script.recorder.progress().repetitions, 2u);
+  EXPECT_EQ(script.recorder.progress().average, before + Nanos{4 * 100});
 }
 
 TEST(Recorder, PlainTrainingIsOneIterationFromStepToStep) {
