@@ -139,7 +139,7 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");
-  std::vector<std::string> policies{"auto"};
+  std::vector<std::string> policies{std::string(kAuto)};
   for (const Policy& policy : kPolicies)
     if (runs_for_real(policy)) policies.emplace_back(policy.name);
   command

@@ -46,8 +46,10 @@ std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32
 
 }  // namespace
 
-Executor::Executor(PageTable table, ExecutorOptions options)
-    : options_(options), migration_(std::move(table), options.migration, options.window_blocks) {}
+Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<OnlinePolicy> online)
+    : options_(options),
+      migration_(std::move(table), options.migration, options.window_blocks),
+      online_(std::move(online)) {}
 
 void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration) {
   plan_ = &plan;
@@ -70,6 +72,7 @@ void Executor::handle(const Allocated& event, std::vector<Command>&) {
   Lodging& lodging = lodgings_[event.tensor.value];
   CHECK(!lodging.alive);
   lodging = {event.blocks, true};
+  if (online_) online_->allocated(event);
   migration_.retain(event.blocks);
 }
 
@@ -78,6 +81,7 @@ void Executor::handle(const Freed& event, std::vector<Command>& out) {
   Lodging& lodging = lodgings_[event.tensor.value];
   CHECK(lodging.alive && lodging.blocks == event.blocks);
   lodging.alive = false;
+  if (online_) online_->freed(event);
   migration_.release(event.blocks, out);
 }
 
@@ -93,11 +97,24 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
     migration_.expect(
         births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)),
         out);
+  if (online_) look_ahead(event);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   if (migration_.protection().grant(event.stream, ready.working_set))
     for (const BlockRange& range : ready.working_set)
       ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
   if (ready.missing == 0) launch(event.stream, out);
+}
+
+void Executor::look_ahead(const KernelReady& event) {
+  const bool wanted = event.kernel == kNoKernel || plan_ == nullptr;
+  Forecast forecast = online_->kernel_ready(event, wanted);
+  migration_.protection().came(event.stream, forecast.anew || !wanted);
+  migration_.make_room_ahead(wanted ? std::optional(forecast.births) : std::nullopt);
+  if (!wanted) return;
+  for (ExpectedUse& use : forecast.added) {
+    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks);
+    migration_.protection().expect(event.stream, std::move(use));
+  }
 }
 
 bool Executor::waits_for_all(KernelId kernel) const {
@@ -153,7 +170,10 @@ void Executor::handle(const KernelDone& event, std::vector<Command>&) {
 }
 
 void Executor::handle(const Faulted& event, std::vector<Command>& out) {
-  if (event.stream == kNobody) migration_.hold(event.blocks);
+  if (event.stream == kNobody)
+    migration_.hold(event.blocks);
+  else if (online_)
+    online_->faulted(event);
   migration_.want(event.blocks, Urgency::fault, event.stream, out);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/units.h"
 #include "executor/machine.h"
 #include "executor/migration.h"
+#include "executor/online_policy.h"
 #include "memory/page_table.h"
 #include "plan/plan.h"
 
@@ -29,8 +31,9 @@ class Executor {
   // What a planned kernel makes gets its frames when the kernels before it, so many, start.
   static constexpr std::uint32_t kBirthsAhead = 3;
 
-  // The table says which blocks there are, what the tiers hold, and what is where at the start.
-  Executor(PageTable table, ExecutorOptions options);
+  // The table says which blocks there are, what the tiers hold, and what is where at the start. `online` decides for
+  // kernels that no plan knows; null: nothing moves ahead of those.
+  Executor(PageTable table, ExecutorOptions options, std::unique_ptr<OnlinePolicy> online = nullptr);
 
   // What the iteration of a plan does with memory, where that is known.
   struct Iteration {
@@ -78,12 +81,14 @@ class Executor {
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells streams what has arrived
   void launch(StreamId id, std::vector<Command>& out);
+  void look_ahead(const KernelReady& event);
   void planned_after(KernelId kernel);
   void planned_at(KernelId kernel);
   std::optional<BlockRange> home(TensorId tensor) const;
 
   ExecutorOptions options_;
   Migration migration_;
+  std::unique_ptr<OnlinePolicy> online_;
   const Plan* plan_ = nullptr;
   Iteration iteration_;
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.

@@ -16,6 +16,7 @@ namespace spillway {
 
 struct BlockAccess {
   BlockRange blocks;
+  TensorLabel tensor{};
   bool writes = false;
   bool sparse = false;  // touches some of the blocks, nobody knows beforehand which
 };
@@ -23,6 +24,7 @@ struct BlockAccess {
 struct Allocated {  // A tensor lives in these blocks from now on. Blocks may be shared with other tensors' ends.
   TensorId tensor;
   BlockRange blocks;
+  TensorLabel label{};
 };
 struct Freed {  // The tensor is dead: nobody will read its bytes again.
   TensorId tensor;
@@ -32,6 +34,7 @@ struct KernelReady {  // The stream's next kernel wants to start. `accesses` is 
   StreamId stream;
   KernelId kernel;  // its place in the planned iteration, or kNoKernel
   std::span<const BlockAccess> accesses;
+  ExecutionId execution{};
 };
 struct KernelDone {
   StreamId stream;

@@ -211,8 +211,9 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
   all_have_room = all_have_room && serve_expected(arrived, out);
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
-  if (all_have_room)
-    for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
+  if (!all_have_room) return;
+  for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
+  if (births_ahead_) evict_ahead(*births_ahead_, out);
 }
 
 bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
@@ -299,6 +300,16 @@ bool Migration::make_room(std::vector<Command>& out) {
   return some_left;
 }
 
+void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
+  while (table_.room(Tier::device) + table_.leaving() < needed) {
+    const auto victim = next_victim();
+    if (!victim) return;
+    const auto to = table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+    if (table_.live(*victim) && (!to || planned_in_flight_(Tier::device, *to) >= options_.planned_in_flight)) return;
+    to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::plan}, false, out) : drop(*victim, out);
+  }
+}
+
 bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out) {
   auto victim = next_victim();
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
@@ -365,8 +376,9 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
       continue;
     }
     const BlockRange piece = first_piece(wish.rest);
-    // Nothing leaves for what is only planned, but what is dead may go.
+    // What is dead may always go.
     while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
+    if (births_ahead_) evict_ahead(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan}, wish.begun, out);
     queue.drop_front(piece.count, true);

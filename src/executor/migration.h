@@ -66,6 +66,9 @@ class Migration {
   // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
   // come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
+  // From now on room is made for planned prefetches, and for so much that will be made: blocks leave that nothing
+  // protects (DeepUM section 5.1). Nothing: what is only planned waits until there is room.
+  void make_room_ahead(std::optional<Bytes> births) { births_ahead_ = births; }
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
@@ -115,6 +118,7 @@ class Migration {
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
+  void evict_ahead(Bytes needed, std::vector<Command>& out);
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
@@ -139,6 +143,7 @@ class Migration {
   PerLink<Bytes> moved_;
   PerTier<std::uint32_t> failed_writes_;  // in a row
   std::optional<Failure> failure_;
+  std::optional<Bytes> births_ahead_;
   bool plan_shared_ = false;
   Foresight foresight_;
   std::uint32_t next_move_ = 0;

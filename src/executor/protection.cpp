@@ -12,6 +12,11 @@ namespace {
 // Long enough for a thread to finish the instruction that it faulted in, even while others run small kernels.
 constexpr std::uint64_t kStaleAfter = 16;
 
+void pin(PageTable& table, std::span<const BlockRange> blocks) {
+  for (const BlockRange& range : blocks)
+    for (BlockId block = range.first; block < range.end(); ++block.value) table.pin(block);
+}
+
 }  // namespace
 
 bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
@@ -19,8 +24,7 @@ bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
   for (const BlockRange& range : blocks)
     for (BlockId block = range.first; block < range.end(); ++block.value) bytes += table_.bytes(block);
   if (granted_ + bytes > table_.capacity(Tier::device)) return false;
-  for (const BlockRange& range : blocks)
-    for (BlockId block = range.first; block < range.end(); ++block.value) table_.pin(block);
+  pin(table_, blocks);
   granted_ += bytes;
   grants_.push_back({stream, std::move(blocks), bytes});
   return true;
@@ -28,7 +32,7 @@ bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
 
 void Protection::revoke(StreamId stream) {
   if (const auto grant = std::ranges::find(grants_, stream, &Grant::stream); grant != grants_.end()) {
-    unpin(*grant);
+    give_back(*grant);
     grants_.erase(grant);
   }
   if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
@@ -47,10 +51,33 @@ void Protection::waits(StreamId stream) {
     window->waits = true;
 }
 
-void Protection::unpin(const Grant& grant) {
-  for (const BlockRange& range : grant.blocks)
+void Protection::unpin(std::span<const BlockRange> blocks) {
+  for (const BlockRange& range : blocks)
     for (BlockId block = range.first; block < range.end(); ++block.value) table_.unpin(block);
+}
+
+void Protection::give_back(const Grant& grant) {
+  unpin(grant.blocks);
   granted_ -= grant.bytes;
+}
+
+Protection::Expectation& Protection::expectation(StreamId stream) {
+  const auto known = std::ranges::find(expectations_, stream, &Expectation::stream);
+  return known != expectations_.end() ? *known : expectations_.emplace_back(stream);
+}
+
+void Protection::came(StreamId stream, bool anew) {
+  auto& kernels = expectation(stream).kernels;
+  while (!kernels.empty()) {
+    unpin(kernels.front());
+    kernels.pop_front();
+    if (!anew) return;
+  }
+}
+
+void Protection::expect(StreamId stream, std::vector<BlockRange> blocks) {
+  pin(table_, blocks);
+  expectation(stream).kernels.push_back(std::move(blocks));
 }
 
 void Protection::faulted_in(StreamId stream, BlockId block) {
@@ -78,6 +105,13 @@ void Protection::unpin_oldest(Window& window) {
 }
 
 bool Protection::relax(StreamId stream) {
+  // What is only expected first, and of that what is expected last.
+  for (Expectation& expected : expectations_) {
+    if (expected.kernels.empty()) continue;
+    unpin(expected.kernels.back());
+    expected.kernels.pop_back();
+    return true;
+  }
   // Somebody else's window first: with a budget of a whole window for each thread, only threads that stopped lose it.
   for (auto window = windows_.begin(); window != windows_.end(); ++window) {
     if (window->stream == stream) continue;
@@ -87,7 +121,7 @@ bool Protection::relax(StreamId stream) {
   }
   for (auto grant = grants_.begin(); grant != grants_.end(); ++grant) {
     if (grant->stream == stream) continue;
-    unpin(*grant);
+    give_back(*grant);
     grants_.erase(grant);
     return true;
   }
@@ -97,7 +131,7 @@ bool Protection::relax(StreamId stream) {
     return true;
   }
   if (grants_.empty()) return false;
-  unpin(grants_.front());
+  give_back(grants_.front());
   grants_.erase(grants_.begin());
   return true;
 }

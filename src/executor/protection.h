@@ -12,13 +12,13 @@ namespace spillway {
 
 // Which blocks must not be chosen as victims, and which of them to give up when nothing else is left.
 //
-// Two kinds of protection, both as pins in the page table:
+// Three kinds of protection, all as pins in the page table:
 //  - A grant protects the working set of a running kernel. It is given whole or not at all, and all grants together fit
 //    the device, so that a granted kernel can always be served.
 //  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a
-//  small
-//    budget must be slow, never a livelock.
-// Neither can block anybody for ever: relax() takes protection away, least valuable first.
+//    small budget must be slow, never a livelock.
+//  - An expectation protects what the kernels to come on a stream will use.
+// None can block anybody for ever: relax() takes protection away, least valuable first.
 class Protection {
  public:
   Protection(PageTable& table, std::uint32_t window_blocks) : table_(table), window_blocks_(window_blocks) {}
@@ -36,6 +36,11 @@ class Protection {
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
 
+  // Of the stream's kernels to come, the first one starts now, or none of them will: `anew`.
+  void came(StreamId stream, bool anew);
+  // This is what the one after all those will use.
+  void expect(StreamId stream, std::vector<BlockRange> blocks);
+
   // Takes one protection away so that `stream` can be served; false if there is none left to take.
   bool relax(StreamId stream);
 
@@ -51,14 +56,21 @@ class Protection {
     bool waits = false;
     std::uint64_t fault_at = 0;  // when its last block came, counted in revocations
   };
+  struct Expectation {
+    StreamId stream;
+    std::deque<std::vector<BlockRange>> kernels;
+  };
+  Expectation& expectation(StreamId stream);
+  void unpin(std::span<const BlockRange> blocks);
   void unpin_oldest(Window& window);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
-  void unpin(const Grant& grant);
+  void give_back(const Grant& grant);
 
   PageTable& table_;
   std::uint32_t window_blocks_;
   Bytes granted_;
   std::vector<Grant> grants_;
+  std::vector<Expectation> expectations_;
   std::deque<Window> windows_;  // the stream that faulted least recently first
   std::uint64_t revocations_ = 0;
 };

@@ -1,12 +1,18 @@
 #pragma once
 
+#include <memory>
+
 namespace spillway {
+
+class OnlinePolicy;
 
 // What the executor does under a policy beyond its plan; the mechanism obeys, the policy is a row of a table.
 struct PolicyTraits {
   bool unlimited_device = false;  // the device is as large as it takes
   bool kernels_fault = true;      // kernels start at once and fault; false: whole working sets are moved first
   bool uses_host = true;          // what leaves the device may go to host memory
+  // What moves ahead of kernels that no plan knows; null: nothing does.
+  std::unique_ptr<OnlinePolicy> (*online)() = nullptr;
 };
 
 }  // namespace spillway

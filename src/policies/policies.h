@@ -8,6 +8,7 @@
 #include "plan/machine_model.h"
 #include "plan/plan.h"
 #include "plan/policy_traits.h"
+#include "policies/deepum.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -35,6 +36,10 @@ struct Policy {
 inline constexpr std::array kPolicies{
     Policy{"ideal", "a device that holds everything: the upper limit", {.unlimited_device = true}, nullptr},
     Policy{"uvm", "demand paging, the least recently migrated block leaves", {}, nullptr},
+    Policy{"deepum",
+           "demand paging that learns which kernels follow each other and brings what the next ones use",
+           {.online = make_deepum},
+           nullptr},
     Policy{"g10-gds",
            "G10's planned moves between device and SSD",
            {.kernels_fault = false, .uses_host = false},
@@ -48,6 +53,13 @@ inline constexpr std::array kPolicies{
 constexpr bool runs_for_real(const Policy& policy) {
   return policy.traits.kernels_fault && !policy.traits.unlimited_device;
 }
+
+// In a real run: the plan that is predicted best, and until there is one, and wherever kernels are not as planned, this
+// policy.
+inline constexpr std::string_view kAuto = "auto", kAutoWithoutPlan = "deepum";
+
+// Whether a run under it plans.
+bool plans(std::string_view policy_or_auto);
 
 // Errors list the names there are.
 Result<Policy> policy_by_name(std::string_view name);

@@ -124,7 +124,7 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
     for (std::uint32_t at = 0; at < program.kernels.size(); ++at) {
       for (const TensorId tensor : lifetimes.births[at]) inbox.allocated(tensor, layout.tensors[tensor.value]);
       const auto accesses = layout.accesses(program, program.kernels[at]);
-      inbox.kernel_ready(stream, {at}, accesses);
+      inbox.kernel_ready({stream, {at}, accesses});
       sums.push_back(compute(accesses, at, [&](BlockId block) { return cpu.range().block(block.value); }));
       inbox.kernel_done(stream);
       for (const TensorId tensor : lifetimes.deaths[at]) inbox.freed(tensor, layout.tensors[tensor.value]);

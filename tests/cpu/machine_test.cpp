@@ -181,7 +181,7 @@ TEST_P(CpuMachineTest, ADeadBlockThatLivesAgainKeepsWhatWasWritten) {
   Rig rig = CpuMachineTest::rig({});
   rig.tensor_in_block_0(1);
   rig.machine->inbox().freed({0}, {{0}, 1});
-  rig.machine->inbox().kernel_ready({0}, {0}, {});
+  rig.machine->inbox().kernel_ready({{0}, {0}, {}});
   std::thread other([&] { rig.block(40)[0] = std::byte{1}; });  // Its fault makes the machine read its messages.
   EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
   rig.machine->inbox().allocated({1}, {{0}, 1});
@@ -249,9 +249,9 @@ TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {
 TEST_P(CpuMachineTest, AKernelEndsForTheExecutorOnlyAfterItsLaunch) {
   Rig rig = CpuMachineTest::rig({});
   Inbox& inbox = rig.machine->inbox();
-  inbox.kernel_ready({0}, {1}, {});
+  inbox.kernel_ready({{0}, {1}, {}});
   inbox.kernel_done({0});
-  inbox.kernel_ready({0}, {2}, std::array{BlockAccess{{{5}, 1}}});
+  inbox.kernel_ready({{0}, {2}, std::array{BlockAccess{{{5}, 1}}}});
   inbox.allocated({0}, {{0}, 1});
   std::thread other([&] { rig.block(40)[0] = std::byte{1}; });
   EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));

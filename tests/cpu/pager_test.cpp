@@ -91,7 +91,7 @@ class Program {
     std::optional<std::uint64_t> place;
     if (apart_ && below(2) == 0)
       place = kBlockBytes.value * apart_->first.value + below(kBlockBytes.value * apart_->count / 4096) * 4096;
-    auto memory = pager_.allocate_at(bytes, place);
+    auto memory = pager_.allocate(bytes, place);
     if (!memory) {  // Other threads have the rest.
       ASSERT_EQ(memory.error().code, Errc::out_of_memory) << memory.error().message;
       if (!tensors_.empty()) release(below(tensors_.size()));
@@ -124,7 +124,7 @@ class Program {
     }
     const KernelId kernel{static_cast<std::uint32_t>(below(kKernels))};
     const auto plan = plan_;
-    pager_.kernel_ready(stream, plan && below(4) > 0 ? PlannedKernel{plan.get(), kernel} : PlannedKernel{}, extents);
+    pager_.kernel_ready(stream, plan && below(4) > 0 ? NextKernel{plan.get(), kernel} : NextKernel{}, extents);
     for (const ByteExtent& extent : extents)
       for (const Tensor& tensor : tensors_)
         if (tensor.memory == extent.begin) {

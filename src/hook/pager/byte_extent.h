@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "base/ids.h"
+
 namespace spillway {
 
 // Bytes that a kernel uses.
@@ -10,6 +12,7 @@ struct ByteExtent {
   std::size_t bytes = 0;
   bool writes = false;
   bool sparse = false;  // touches some of the bytes, nobody knows beforehand which
+  TensorLabel tensor{};
 };
 
 }  // namespace spillway

@@ -24,6 +24,8 @@ namespace {
 
 // Blocks that are never promised: a block on its way counts on two tiers, and something must be able to move.
 constexpr std::uint32_t kSlackBlocks = 16;
+// How long kernels may run before the run loop looks ahead again.
+constexpr Nanos kWakeEvery{500'000};
 // Planned moves under way at a time on each link: many are of one block, and SSDs want several at once.
 constexpr std::uint32_t kPlannedInFlight = 8;
 
@@ -98,7 +100,7 @@ void Pager::run() noexcept {
   ExecutorOptions options;
   options.migration.keep_dead_blocks = true;
   options.migration.planned_in_flight = kPlannedInFlight;
-  Executor executor(std::move(table), options);
+  Executor executor(std::move(table), options, config_.online ? config_.online() : nullptr);
   std::vector<Command> commands;
   for (;;) {
     const auto event = machine_->wait();
@@ -142,7 +144,7 @@ void Pager::fail_for_good(const std::string& message) noexcept {
   config_.on_failure(message);
 }
 
-Result<void*> Pager::allocate_at(std::size_t bytes, std::optional<std::uint64_t> place) {
+Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> place, TensorLabel label) {
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
   const std::lock_guard lock(mutex_);
@@ -160,7 +162,8 @@ Result<void*> Pager::allocate_at(std::size_t bytes, std::optional<std::uint64_t>
     return std::unexpected(std::move(reserved).error());
   }
   const TensorHeap::Place taken = heap_.commit(*proposed);
-  machine_->inbox().allocated(taken.tensor, taken.blocks);
+  machine_->inbox().allocated(taken.tensor, taken.blocks, label);
+  if (heap_.blocks_in_use() > machine_->device_blocks()) memory_is_short_.store(true, std::memory_order_relaxed);
   return machine_->range().begin() + taken.offset;
 }
 
@@ -234,7 +237,7 @@ void Pager::free(void* memory) {
 }
 
 // Whether what the kernels after this one make has no frames yet.
-bool Pager::needs_frames(const PlannedKernel& kernel) const {
+bool Pager::needs_frames(const NextKernel& kernel) const {
   const RunPlan& plan = *kernel.plan;
   for (std::uint32_t next = kernel.kernel.value + 1;
        next < plan.kernels && next < kernel.kernel.value + Executor::kBirthsAhead; ++next)
@@ -244,7 +247,15 @@ bool Pager::needs_frames(const PlannedKernel& kernel) const {
   return false;
 }
 
-Nanos Pager::kernel_ready(StreamId stream, const PlannedKernel& kernel, std::span<const ByteExtent> extents) {
+// Looking ahead may be late by a little: that costs less than waking the run loop for every kernel.
+bool Pager::is_time_to_wake() {
+  const std::uint64_t at = now().value;
+  if (at - woken_at_.load(std::memory_order_relaxed) < kWakeEvery.value) return false;
+  woken_at_.store(at, std::memory_order_relaxed);
+  return true;
+}
+
+Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {
   if (!active() || stream == Streams::kShared) return {};
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
@@ -256,7 +267,7 @@ Nanos Pager::kernel_ready(StreamId stream, const PlannedKernel& kernel, std::spa
     const auto* last = begin + std::min(extent.bytes, static_cast<std::size_t>(range.end() - begin)) - 1;
     const BlockId first{range.index_of(begin)};
     const BlockRange blocks{first, range.index_of(last) - first.value + 1};
-    accesses.push_back({blocks, extent.writes, extent.sparse});
+    accesses.push_back({blocks, extent.tensor, extent.writes, extent.sparse});
     for (BlockId block = blocks.first; block < blocks.end() && all_there; ++block.value)
       all_there = machine_->is_mapped(block);
   }
@@ -265,9 +276,11 @@ Nanos Pager::kernel_ready(StreamId stream, const PlannedKernel& kernel, std::spa
   CHECK(kernel.plan == nullptr || kernel.kernel.value < kernel.plan->kernels);
   const bool planned = kernel.plan != nullptr;
   end_is_urgent_[stream.value] = planned && kernel.plan->ends[kernel.kernel.value];
-  const bool waits = planned && !all_there;
-  const bool urgent = waits || (planned && (kernel.plan->starts[kernel.kernel.value] || needs_frames(kernel)));
-  machine_->inbox().kernel_ready(stream, planned ? kernel.kernel : kNoKernel, accesses, urgent);
+  const bool looks_ahead = !planned && config_.online != nullptr && memory_is_short_.load(std::memory_order_relaxed);
+  const bool waits = (planned || looks_ahead) && !all_there;
+  const bool urgent = waits || (looks_ahead && is_time_to_wake()) ||
+                      (planned && (kernel.plan->starts[kernel.kernel.value] || needs_frames(kernel)));
+  machine_->inbox().kernel_ready({stream, planned ? kernel.kernel : kNoKernel, accesses, kernel.execution}, urgent);
   const std::uint32_t own = ++readied_[stream.value];
   if (!waits) return {};
   const Nanos begin = now();

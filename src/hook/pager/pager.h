@@ -42,10 +42,9 @@ class Pager {
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
 
-  // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
-  Result<void*> allocate(std::size_t bytes) { return allocate_at(bytes, std::nullopt); }
-  // At that place of what is set apart, if there is room; else anywhere.
-  Result<void*> allocate_at(std::size_t bytes, std::optional<std::uint64_t> place);
+  // 64-byte aligned, contents undefined. The failure says which tier is short by how much. `place`: it shall be there,
+  // in what is set apart, if there is room; else it is anywhere.
+  Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place = {}, TensorLabel label = {});
   void free(void* memory);
   bool contains(const void* address) const { return machine_->range().contains(address); }
   bool active() const { return !guard_->in_child(); }
@@ -53,12 +52,12 @@ class Pager {
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
   // A kernel is about to use these bytes (what is not managed is passed over), and has ended. One that has its place in
-  // a plan's iteration waits here for all that it uses, if that fits; returns how long. What is absent all the same it
-  // faults.
-  Nanos kernel_ready(StreamId stream, const PlannedKernel& kernel, std::span<const ByteExtent> extents);
+  // a plan's iteration waits here for all that it uses, if that fits, others for what is on its way; returns how long.
+  // What is absent all the same it faults.
+  Nanos kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 
-  // Places for a plan's tensors, counted as allocate_at() does; nothing if there are not enough addresses.
+  // Places for a plan's tensors, counted as allocate() does; nothing if there are not enough addresses.
   std::optional<BlockRange> set_apart(Bytes bytes);
   // No plan's tensors are put there any more.
   void give_up(BlockRange apart);
@@ -86,7 +85,8 @@ class Pager {
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
   void follow_new_plan(Executor& executor);
-  bool needs_frames(const PlannedKernel& kernel) const;
+  bool is_time_to_wake();
+  bool needs_frames(const NextKernel& kernel) const;
 
   PagerConfig config_;
   EvictionMethod method_;
@@ -100,6 +100,8 @@ class Pager {
   std::array<std::uint32_t, Streams::kMost> readied_{};
   std::array<bool, Streams::kMost> end_is_urgent_{};
   std::atomic<std::uint64_t> launch_wait_{0};  // nanoseconds
+  std::atomic<bool> memory_is_short_{false};   // once more was in use than the device holds
+  std::atomic<std::uint64_t> woken_at_{0};     // when a kernel last woke the run loop; nanoseconds
   std::shared_ptr<const RunPlan> adopted_;     // not followed yet; guarded by mutex_
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's

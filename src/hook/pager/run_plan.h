@@ -19,10 +19,11 @@ struct RunPlan {
   std::vector<bool> starts, ends;               // by kernel: commands hang on its start, on its end
 };
 
-// A kernel with its place in a plan's iteration; or with none.
-struct PlannedKernel {
-  const RunPlan* plan = nullptr;  // valid until the kernel has ended
+// What is known of a kernel that is about to start.
+struct NextKernel {
+  const RunPlan* plan = nullptr;  // in whose iteration it has this place; valid until the kernel has ended
   KernelId kernel = kNoKernel;
+  ExecutionId execution{};
 };
 
 }  // namespace spillway

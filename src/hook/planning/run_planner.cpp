@@ -24,10 +24,10 @@ Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningIn
   std::optional<Plan> best;
   double least = 0;
   for (const Policy& policy : kPolicies) {
-    const bool paging = policy.name == "uvm";
+    const bool paging = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
     if (!runs_for_real(policy)) continue;
-    if (!paging && (policy.plan == nullptr || (input.policy != "auto" && !asked_for))) continue;
+    if (!paging && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
     Plan plan;
     if (policy.plan) plan = policy.plan({blocks.trace, lifetimes, input.machine});
     plan.policy = policy.name;

@@ -82,10 +82,12 @@ class Collector {
     const bool keeps_some = static_cast<std::size_t>(impl.numel()) * item != bytes;
     const std::size_t begin = reinterpret_cast<std::uintptr_t>(base) - known->begin + offset;
     if (begin + bytes > known->bytes) return;  // resized behind our back
+    result_.lineage.given(known->lineage);
     result_.extents.push_back({.begin = static_cast<const std::byte*>(base) + offset,
                                .bytes = bytes,
                                .writes = writes,
-                               .sparse = argument.sparse});
+                               .sparse = argument.sparse,
+                               .tensor = known->lineage.label()});
     result_.touches.push_back({.storage = known->id,
                                .begin = Bytes{begin},
                                .end = Bytes{begin + bytes},
@@ -110,7 +112,7 @@ bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::Arr
 }
 
 Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages) {
-  Accesses result;
+  Accesses result(op.name);
   Collector collector(storages, result);
   const bool writes_statistics = op.writes_statistics_if >= 0 &&
                                  static_cast<std::size_t>(op.writes_statistics_if) < inputs.size() &&

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "hook/torch/operators.h"
@@ -13,12 +14,15 @@ namespace spillway {
 
 // What a call is about to use of memory that was there before it.
 struct Accesses {
+  explicit Accesses(std::string_view kernel) : lineage(kernel) {}
+
   std::vector<ByteExtent> extents;         // in our memory
   std::vector<Touch> touches;              // the same, by storage
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types
-  bool needs_gradient = false;             // an argument requires grad
-  bool writes_parameter = false;           // one that has a gradient is written: the step of an optimizer by hand
+  KernelLineage lineage;
+  bool needs_gradient = false;    // an argument requires grad
+  bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand
 };
 
 // Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.

@@ -43,13 +43,17 @@ void* Hook::allocate(std::size_t bytes) {
   if (in_child()) {
     // A child that only runs another program is of no interest to the user, one that computes is.
     if (!child_registered_.exchange(true)) register_unmanaged(session_);
-    auto memory = plain_.allocate(bytes);
+    auto memory = plain_.allocate({bytes});
     TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
     return *memory;
   }
-  auto memory = memory_->allocate(bytes, running ? running->place_of_next_birth() : std::nullopt);
+  Lineage lineage = running ? running->lineage.birth(running->event.births.size()) : Lineage{};
+  storages_.name(lineage);
+  auto memory = memory_->allocate(
+      {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label()});
+  if (!memory) storages_.forget(lineage);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
-  const StorageId id = storages_.add(*memory, bytes);
+  const StorageId id = storages_.add(*memory, bytes, lineage);
   if (running) {
     running->event.births.push_back({.storage = id, .bytes = Bytes{bytes}});
   } else {
@@ -83,6 +87,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   const bool gradients = c10::GradMode::is_enabled();
   auto kernel = std::make_unique<RunningKernel>();
   kernel->op = &op;
+  kernel->lineage = accesses.lineage;
   kernel->event.name = op.name;
   kernel->event.shapes = accesses.shapes;
   kernel->event.touches = std::move(accesses.touches);
@@ -116,8 +121,10 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
-  const Nanos waited =
-      memory_->kernel_ready({kernel->plan ? &kernel->plan->run : nullptr, kernel->place}, accesses.extents);
+  const Nanos waited = memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
+                                              .kernel = kernel->place,
+                                              .execution = kernel->lineage.execution()},
+                                             accesses.extents);
   kernel->event.waited = waited;
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);

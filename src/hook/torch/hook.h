@@ -25,6 +25,7 @@ namespace spillway {
 // The kernel that a thread runs: the outermost operator.
 struct RunningKernel {
   const Operator* op = nullptr;
+  KernelLineage lineage{""};
   KernelEvent event;
   std::shared_ptr<const ProposedPlan> plan;  // null: it has no place in one
   KernelId place = kNoKernel;

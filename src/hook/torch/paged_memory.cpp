@@ -6,6 +6,7 @@
 #include "hook/planning/planning.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/session_pager.h"
+#include "policies/policies.h"
 
 namespace spillway {
 namespace {
@@ -15,12 +16,12 @@ class PagedMemory final : public TensorMemory {
   PagedMemory(std::unique_ptr<Pager> pager, std::unique_ptr<Planning> planning)
       : pager_(std::move(pager)), planning_(std::move(planning)) {}
 
-  Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place) override {
-    return pager_->allocate_at(bytes, place);
+  Result<void*> allocate(const Newborn& tensor) override {
+    return pager_->allocate(tensor.bytes, tensor.place, tensor.label);
   }
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
-  Nanos kernel_ready(const PlannedKernel& kernel, std::span<const ByteExtent> extents) override {
+  Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   Planning* planning() override { return planning_.get(); }
@@ -69,7 +70,10 @@ class Counters {
 }  // namespace
 
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
+  const std::string policy = session.config.policy.data();
   PagerConfig config = pager_config(session.config);
+  if (const auto known = policy_by_name(policy == kAuto ? kAutoWithoutPlan : policy))
+    config.online = known->traits.online;
   config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
     counters.publish(stats);
   };
@@ -85,8 +89,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
   std::unique_ptr<Planning> planning;
-  if (const std::string policy = session.config.policy.data(); policy != "uvm")
-    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
+  if (plans(policy)) planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
 

@@ -6,10 +6,11 @@
 
 namespace spillway {
 
-Result<void*> PlainMemory::allocate(std::size_t bytes, std::optional<std::uint64_t>) {
+Result<void*> PlainMemory::allocate(const Newborn& tensor) {
   void* memory = nullptr;
-  if (::posix_memalign(&memory, 64, bytes) == 0) return memory;
-  return fail(Errc::out_of_memory, "the system has no " + to_text(Bytes{bytes}) + " of memory left for a tensor");
+  if (::posix_memalign(&memory, 64, tensor.bytes) == 0) return memory;
+  return fail(Errc::out_of_memory,
+              "the system has no " + to_text(Bytes{tensor.bytes}) + " of memory left for a tensor");
 }
 
 void PlainMemory::free(void* memory) { std::free(memory); }

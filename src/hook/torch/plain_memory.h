@@ -7,10 +7,10 @@ namespace spillway {
 // Memory as PyTorch itself takes it: no limit, no faults. For recording, and for forked children.
 class PlainMemory final : public TensorMemory {
  public:
-  Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place = {}) override;
+  Result<void*> allocate(const Newborn& tensor) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
-  Nanos kernel_ready(const PlannedKernel&, std::span<const ByteExtent>) override { return {}; }
+  Nanos kernel_ready(const NextKernel&, std::span<const ByteExtent>) override { return {}; }
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
   std::uint64_t faults() const override { return 0; }

@@ -2,11 +2,21 @@
 
 namespace spillway {
 
-StorageId Storages::add(const void* memory, std::size_t bytes) {
+void Storages::name(Lineage& newborn) {
+  const std::scoped_lock lock(mutex_);
+  families_.join(newborn);
+}
+
+void Storages::forget(const Lineage& unborn) {
+  const std::scoped_lock lock(mutex_);
+  families_.leave(unborn);
+}
+
+StorageId Storages::add(const void* memory, std::size_t bytes, const Lineage& lineage) {
   const std::scoped_lock lock(mutex_);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const StorageId id{++last_};
-  by_address_.insert_or_assign(begin, Storage{.id = id, .begin = begin, .bytes = bytes});
+  by_address_.insert_or_assign(begin, Storage{.id = id, .begin = begin, .bytes = bytes, .lineage = lineage});
   return id;
 }
 
@@ -16,6 +26,7 @@ std::optional<Storages::Storage> Storages::remove(const void* memory) {
   if (place == by_address_.end()) return std::nullopt;
   const Storage storage = place->second;
   by_address_.erase(place);
+  families_.leave(storage.lineage);
   return storage;
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "hook/recorder/events.h"
+#include "hook/recorder/lineage.h"
 
 namespace spillway {
 
@@ -19,9 +20,13 @@ class Storages {
     StorageId id;
     std::uintptr_t begin = 0;
     std::size_t bytes = 0;
+    Lineage lineage{};
   };
 
-  StorageId add(const void* memory, std::size_t bytes);
+  // A storage is about to be made: tells it apart from those alike. add() or forget() must follow.
+  void name(Lineage& newborn);
+  void forget(const Lineage& unborn);
+  StorageId add(const void* memory, std::size_t bytes, const Lineage& lineage);
   std::optional<Storage> remove(const void* memory);
   // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
   std::optional<Storage> find(const void* address) const;
@@ -30,6 +35,7 @@ class Storages {
  private:
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Storage> by_address_;
+  Families families_;
   std::uint64_t last_ = 0;
 };
 

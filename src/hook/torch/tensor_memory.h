@@ -20,14 +20,18 @@ class TensorMemory {
   virtual ~TensorMemory() = default;
 
   // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
-  // `place`: where a plan wants it, if it can be there.
-  virtual Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place) = 0;
+  struct Newborn {
+    std::size_t bytes = 0;
+    std::optional<std::uint64_t> place{};  // where a plan wants it, if it can be there
+    TensorLabel label{};
+  };
+  virtual Result<void*> allocate(const Newborn& tensor) = 0;
   virtual void free(void* memory) = 0;
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
 
   // The calling thread's next kernel uses these bytes, and has ended. Returns how long it waited here.
-  virtual Nanos kernel_ready(const PlannedKernel& kernel, std::span<const ByteExtent> extents) = 0;
+  virtual Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
   // Null: nothing is planned here.

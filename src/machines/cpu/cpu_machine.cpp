@@ -150,7 +150,7 @@ std::optional<Event> CpuMachine::next_resumed() {
     state.deferred.pop_front();
     if (message.kind == Inbox::Kind::kernel_done) return KernelDone{message.stream};
     state.launched = false;
-    return KernelReady{message.stream, message.kernel, resumed_accesses_};
+    return KernelReady{message.stream, message.kernel, resumed_accesses_, message.execution};
   }
   return std::nullopt;
 }
@@ -163,7 +163,7 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
         ++at(id).told_allocations;
         ++at(id).tensors;
       }
-      return Allocated{message.tensor, blocks};
+      return Allocated{message.tensor, blocks, message.label};
     case Inbox::Kind::freed:
       for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
         CHECK(at(id).tensors > 0);
@@ -187,7 +187,7 @@ std::optional<Event> CpuMachine::tell_kernel(const Inbox::Message& message, std:
   }
   if (!ready) return KernelDone{message.stream};
   state.launched = false;
-  return KernelReady{message.stream, message.kernel, accesses};
+  return KernelReady{message.stream, message.kernel, accesses, message.execution};
 }
 
 std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {

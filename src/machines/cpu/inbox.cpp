@@ -7,18 +7,19 @@ constexpr std::size_t kMuchMessages = 4096;  // A few iterations of a small mode
 
 }  // namespace
 
-void Inbox::allocated(TensorId tensor, BlockRange blocks) {
+void Inbox::allocated(TensorId tensor, BlockRange blocks, TensorLabel label) {
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
     allocations_[block.value].fetch_add(1, std::memory_order_seq_cst);
-  post({.kind = Kind::allocated, .tensor = tensor, .blocks = blocks});
+  post({.kind = Kind::allocated, .tensor = tensor, .label = label, .blocks = blocks});
 }
 
 void Inbox::freed(TensorId tensor, BlockRange blocks) {
   post({.kind = Kind::freed, .tensor = tensor, .blocks = blocks});
 }
 
-void Inbox::kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses, bool urgent) {
-  post({.kind = Kind::kernel_ready, .stream = stream, .kernel = kernel}, accesses, urgent);
+void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
+  post({.kind = Kind::kernel_ready, .stream = kernel.stream, .kernel = kernel.kernel, .execution = kernel.execution},
+       kernel.accesses, urgent);
 }
 
 void Inbox::kernel_done(StreamId stream, bool urgent) {

@@ -24,7 +24,9 @@ class Inbox {
     Kind kind;
     StreamId stream{};
     KernelId kernel{};
+    ExecutionId execution{};
     TensorId tensor{};
+    TensorLabel label{};
     BlockRange blocks{};
     std::uint32_t first_access = 0, access_count = 0;
   };
@@ -37,10 +39,10 @@ class Inbox {
       : bell_(bell), allocations_(new std::atomic<std::uint32_t>[blocks] {}) {}
 
   // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
-  void allocated(TensorId tensor, BlockRange blocks);
+  void allocated(TensorId tensor, BlockRange blocks, TensorLabel label = {});
   void freed(TensorId tensor, BlockRange blocks);
   // `urgent`: something is to be done at once, so the loop is woken.
-  void kernel_ready(StreamId stream, KernelId kernel, std::span<const BlockAccess> accesses, bool urgent = false);
+  void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(StreamId stream, bool urgent = false);
 
   // All that has been posted since the last call, in order; the batch's own contents are thrown away.

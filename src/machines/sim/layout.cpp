@@ -59,7 +59,7 @@ std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kern
       const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
       blocks = {{static_cast<std::uint32_t>(blocks.first.value + first)}, static_cast<std::uint32_t>(last - first + 1)};
     }
-    result.push_back({.blocks = blocks, .writes = writes});
+    result.push_back({.blocks = blocks, .tensor = label_of(access.tensor), .writes = writes});
   };
   for (const Access& access : kernel.reads) add(access, false);
   for (const Access& access : kernel.writes) add(access, true);

@@ -23,4 +23,8 @@ struct Layout {
 
 Layout plain_layout(const Trace& trace);
 
+// A trace's tensors and kernels are the same in every iteration.
+constexpr TensorLabel label_of(TensorId tensor) { return {std::uint64_t{tensor.value} + 1}; }
+constexpr ExecutionId execution_of(KernelId kernel) { return {std::uint64_t{kernel.value} + 1}; }
+
 }  // namespace spillway

@@ -142,7 +142,7 @@ void SimMachine::carry_over() {
     if (heir[from]) push(Freed{{count + from}, before[from]});
 }
 
-void SimMachine::allocate(TensorId tensor) { push(Allocated{tensor, layout_.tensors[tensor.value]}); }
+void SimMachine::allocate(TensorId tensor) { push(Allocated{tensor, layout_.tensors[tensor.value], label_of(tensor)}); }
 
 void SimMachine::free(TensorId tensor) { push(Freed{tensor, layout_.tensors[tensor.value]}); }
 
@@ -151,7 +151,7 @@ void SimMachine::announce_kernel() {
   accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_], whole_tensors_);
   step_ = Step::ready;
   ready_at_ = now_;
-  push(KernelReady{kStream, {kernel_}, accesses_});
+  push(KernelReady{kStream, {kernel_}, accesses_, execution_of({kernel_})});
 }
 
 void SimMachine::touch() {

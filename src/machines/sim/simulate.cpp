@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "executor/executor.h"
+#include "executor/online_policy.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
 #include "machines/sim/sim_machine.h"
@@ -232,7 +233,8 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     return result;
   }
   Executor executor(page_table(layout, placed.tiers, limits),
-                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}});
+                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}},
+                    traits.online ? traits.online() : nullptr);
   if (plan != nullptr) executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()));
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
 

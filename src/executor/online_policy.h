@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "executor/machine.h"
+
+namespace spillway {
+
+// What a kernel to come will use, as far as that is there by now.
+using ExpectedUse = std::vector<BlockRange>;
+
+// What comes after the kernel that is about to start, on its stream.
+struct Forecast {
+  bool anew = false;               // what was said of the stream before is void; else its first kernel is this one
+  std::vector<ExpectedUse> added;  // by the kernels that follow those which are known already, in their order
+  Bytes births;                    // bytes that the next few of all these will make
+};
+
+// Looks at what a program does and says what it will do next. It decides, the executor brings it about. Used by one
+// thread; knows no clock.
+class OnlinePolicy {
+ public:
+  virtual ~OnlinePolicy() = default;
+  virtual void allocated(const Allocated& event) = 0;
+  virtual void freed(const Freed& event) = 0;
+  virtual void faulted(const Faulted& event) = 0;
+  // `wanted`: false if somebody else decides for this kernel, and what is said is not used.
+  virtual Forecast kernel_ready(const KernelReady& event, bool wanted) = 0;
+};
+
+}  // namespace spillway

@@ -1,0 +1,201 @@
+#include "policies/deepum.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+namespace spillway {
+namespace {
+
+// Kernels to look ahead, N: the best one of Figure 11.
+constexpr std::size_t kAhead = 32;
+// Room is kept for what so many of them make.
+constexpr std::size_t kBirthsAhead = 4;
+// A script that never repeats itself must not fill the memory: then all is learned anew.
+constexpr std::size_t kMostExecutions = std::size_t{1} << 17;
+constexpr std::size_t kMostSuccessors = 32;
+
+// Of a tensor's blocks, those that a kernel uses.
+struct Operand {
+  TensorLabel tensor;
+  std::uint32_t first = 0, count = 0;  // counted from the tensor's first
+};
+
+// Section 4.2, Figure 6: the three kernels before the current one, and the one that came after it.
+using Context = std::array<ExecutionId, 3>;
+struct Successor {
+  Context before;
+  ExecutionId next;
+};
+
+// What is known of one execution ID.
+struct Execution {
+  std::vector<Successor> successors;  // the most recent first
+  std::vector<Operand> operands;      // of the last time
+  std::vector<Operand> faulted;       // single blocks of sparse operands, the most recent last
+  std::size_t most_faulted = 0;       // such blocks at a time
+  Bytes births;                       // bytes that were given room during it, the last time
+};
+
+struct Stream {
+  Context before{};
+  ExecutionId current{};
+  std::size_t faulted = 0;          // blocks of sparse operands, by the current kernel
+  std::deque<ExecutionId> ahead;    // predicted
+  std::vector<BlockAccess> sparse;  // of the current kernel
+};
+
+class Deepum final : public OnlinePolicy {
+ public:
+  void allocated(const Allocated& event) override {
+    born_ += kBlockBytes * event.blocks.count;
+    if (event.label == TensorLabel{}) return;
+    living_[event.label] = {event.tensor, event.blocks};
+    labels_[event.tensor] = event.label;
+  }
+
+  void freed(const Freed& event) override {
+    const auto label = labels_.find(event.tensor);
+    if (label == labels_.end()) return;
+    if (const auto tensor = living_.find(label->second); tensor != living_.end() && tensor->second.id == event.tensor)
+      living_.erase(tensor);
+    labels_.erase(label);
+  }
+
+  void faulted(const Faulted& event) override {
+    const auto stream = streams_.find(event.stream);
+    if (stream == streams_.end()) return;
+    for (const BlockAccess& access : stream->second.sparse)
+      if (access.blocks.contains(event.blocks.first)) learn(stream->second, access, event.blocks.first);
+  }
+
+  Forecast kernel_ready(const KernelReady& event, bool wanted) override {
+    Stream& stream = streams_[event.stream];
+    if (executions_.size() > kMostExecutions) executions_.clear();
+    if (event.execution == ExecutionId{}) {
+      stream = {};
+      return {.anew = true, .added = {}, .births = {}};
+    }
+    learn(stream, event);
+    Forecast forecast;
+    if (!wanted || stream.ahead.empty() || stream.ahead.front() != stream.current) {
+      stream.ahead.clear();
+      forecast.anew = true;
+    } else {
+      stream.ahead.pop_front();
+    }
+    if (wanted) look_ahead(stream, forecast);
+    return forecast;
+  }
+
+ private:
+  struct Living {
+    TensorId id;
+    BlockRange blocks;
+  };
+
+  void learn(Stream& stream, const KernelReady& event) {
+    if (stream.current != ExecutionId{}) {
+      Execution& last = executions_[stream.current];
+      last.births = born_;
+      follows(last.successors, {stream.before, event.execution});
+      stream.before = {stream.before[1], stream.before[2], stream.current};
+    }
+    born_ = {};
+    stream.current = event.execution;
+    stream.faulted = 0;
+    stream.sparse.clear();
+    Execution& execution = executions_[event.execution];
+    execution.operands.clear();
+    for (const BlockAccess& access : event.accesses) {
+      if (access.sparse) {
+        stream.sparse.push_back(access);
+      } else if (const auto tensor = living_.find(access.tensor);
+                 tensor != living_.end() && tensor->second.blocks.contains(access.blocks.first)) {
+        execution.operands.push_back({.tensor = access.tensor,
+                                      .first = access.blocks.first.value - tensor->second.blocks.first.value,
+                                      .count = access.blocks.count});
+      }
+    }
+  }
+
+  // The blocks that a kernel has faulted on are remembered, the most recent ones twice as many as it ever touched anew.
+  void learn(Stream& stream, const BlockAccess& access, BlockId block) {
+    const auto tensor = living_.find(access.tensor);
+    if (tensor == living_.end() || !tensor->second.blocks.contains(block)) return;
+    Execution& execution = executions_[stream.current];
+    execution.most_faulted = std::max(execution.most_faulted, ++stream.faulted);
+    const std::uint32_t place = block.value - tensor->second.blocks.first.value;
+    std::erase_if(execution.faulted,
+                  [&](const Operand& known) { return known.tensor == access.tensor && known.first == place; });
+    execution.faulted.push_back({.tensor = access.tensor, .first = place, .count = 1});
+    if (execution.faulted.size() > 2 * execution.most_faulted) execution.faulted.erase(execution.faulted.begin());
+  }
+
+  static void follows(std::vector<Successor>& successors, const Successor& seen) {
+    const auto known = std::ranges::find_if(
+        successors, [&](const Successor& one) { return one.before == seen.before && one.next == seen.next; });
+    if (known != successors.end()) {
+      std::rotate(successors.begin(), known, known + 1);
+      return;
+    }
+    if (successors.size() == kMostSuccessors) successors.pop_back();
+    successors.insert(successors.begin(), seen);
+  }
+
+  // The kernel that came last after this one and those before it; else the one that came last after this one.
+  ExecutionId predict(const Context& before, ExecutionId current) const {
+    const auto known = executions_.find(current);
+    if (known == executions_.end() || known->second.successors.empty()) return {};
+    const auto same = std::ranges::find(known->second.successors, before, &Successor::before);
+    return same != known->second.successors.end() ? same->next : known->second.successors.front().next;
+  }
+
+  // Chaining: what the kernels use that are expected next.
+  void look_ahead(Stream& stream, Forecast& forecast) {
+    Context before = stream.before;
+    ExecutionId current = stream.current;
+    std::size_t place = 0;
+    const auto go_on = [&](ExecutionId next) {
+      before = {before[1], before[2], current};
+      current = next;
+      if (place++ < kBirthsAhead) forecast.births += executions_[next].births;
+    };
+    forecast.births += executions_[current].births;
+    for (const ExecutionId known : stream.ahead) go_on(known);
+    while (stream.ahead.size() < kAhead) {
+      const ExecutionId next = predict(before, current);
+      if (next == ExecutionId{}) return;
+      stream.ahead.push_back(next);
+      forecast.added.push_back(use_of(executions_[next]));
+      go_on(next);
+    }
+  }
+
+  ExpectedUse use_of(const Execution& execution) const {
+    ExpectedUse use;
+    const auto add = [&](const Operand& operand) {
+      const auto tensor = living_.find(operand.tensor);
+      if (tensor == living_.end() || operand.first >= tensor->second.blocks.count) return;
+      const BlockRange blocks = tensor->second.blocks;
+      use.push_back({{blocks.first.value + operand.first}, std::min(operand.count, blocks.count - operand.first)});
+    };
+    std::ranges::for_each(execution.operands, add);
+    std::ranges::for_each(execution.faulted, add);
+    return use;
+  }
+
+  std::unordered_map<ExecutionId, Execution> executions_;
+  std::unordered_map<StreamId, Stream> streams_;
+  std::unordered_map<TensorLabel, Living> living_;
+  std::unordered_map<TensorId, TensorLabel> labels_;
+  Bytes born_;  // since the last kernel began
+};
+
+}  // namespace
+
+std::unique_ptr<OnlinePolicy> make_deepum() { return std::make_unique<Deepum>(); }
+
+}  // namespace spillway
