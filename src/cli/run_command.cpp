@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr const char* kTraceName = "model.trace";  // in the folder of --record
 
 struct RunOptions {
-  std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy = "uvm";
+  std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
   std::string json, record;
   std::string program;
   std::vector<std::string> command;
@@ -59,6 +59,20 @@ class RecordFolder {
   bool made_ = false;
 };
 
+// Without these nothing is planned, and the run goes on all the same.
+void measure(SessionConfig& config) {
+  const auto machine = machine_by_name("this", config.ssd_directory.data());
+  if (!machine)
+    return tell(fmt::format("spillway: note: no moves are planned ahead, since this machine could not be measured: {}\n",
+                            machine.error().message));
+  config.rates = {.copy = machine->link.to_device.value,
+                  .ssd_read = machine->ssd.read.value,
+                  .ssd_write = machine->ssd.write.value,
+                  .ssd_read_latency_ns = machine->ssd.read_latency.value,
+                  .ssd_write_latency_ns = machine->ssd.write_latency.value,
+                  .fault_ns = machine->fault.cost.value};
+}
+
 Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
   if (!options.host_memory.empty()) {
@@ -78,15 +92,7 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
   TRY(config.eviction_path, Pager::check(pager_config(config)));
-  if (options.policy != "uvm") {
-    TRY(const MachineModel machine, machine_by_name("this", config.ssd_directory.data()));
-    config.rates = {.copy = machine.link.to_device.value,
-                    .ssd_read = machine.ssd.read.value,
-                    .ssd_write = machine.ssd.write.value,
-                    .ssd_read_latency_ns = machine.ssd.read_latency.value,
-                    .ssd_write_latency_ns = machine.ssd.write_latency.value,
-                    .fault_ns = machine.fault.cost.value};
-  }
+  if (plans(options.policy)) measure(config);
   return {};
 }
 
@@ -144,8 +150,8 @@ void add_run_command(CLI::App& app, int& status) {
     if (runs_for_real(policy)) policies.emplace_back(policy.name);
   command
       ->add_option("--policy", options->policy,
-                   "uvm (default): on demand, least recently migrated leaves first; g10, g10-once: the same until an "
-                   "iteration has repeated itself, then moves planned ahead; auto: the plan that simulates best")
+                   "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
+                   "what simulates best; or always that one (see `spillway simulate --help`)")
       ->check(CLI::IsMember(policies))
       ->type_name("NAME");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");

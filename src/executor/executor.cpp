@@ -97,16 +97,17 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
     migration_.expect(
         births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)),
         out);
-  if (online_) look_ahead(event);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
-  if (migration_.protection().grant(event.stream, ready.working_set))
+  const bool granted = migration_.protection().grant(event.stream, ready.working_set);
+  if (online_) look_ahead(event, granted);
+  if (granted)
     for (const BlockRange& range : ready.working_set)
       ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
   if (ready.missing == 0) launch(event.stream, out);
 }
 
-void Executor::look_ahead(const KernelReady& event) {
-  const bool wanted = event.kernel == kNoKernel || plan_ == nullptr;
+void Executor::look_ahead(const KernelReady& event, bool granted) {
+  const bool wanted = granted && (event.kernel == kNoKernel || plan_ == nullptr);
   Forecast forecast = online_->kernel_ready(event, wanted);
   migration_.protection().came(event.stream, forecast.anew || !wanted);
   migration_.make_room_ahead(wanted ? std::optional(forecast.births) : std::nullopt);
@@ -118,7 +119,7 @@ void Executor::look_ahead(const KernelReady& event) {
 }
 
 bool Executor::waits_for_all(KernelId kernel) const {
-  return !options_.kernels_fault || (kernel != kNoKernel && !iteration_.homes.empty());
+  return !options_.kernels_fault || online_ || (kernel != kNoKernel && !iteration_.homes.empty());
 }
 
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.

@@ -81,7 +81,7 @@ class Executor {
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells streams what has arrived
   void launch(StreamId id, std::vector<Command>& out);
-  void look_ahead(const KernelReady& event);
+  void look_ahead(const KernelReady& event, bool granted);
   void planned_after(KernelId kernel);
   void planned_at(KernelId kernel);
   std::optional<BlockRange> home(TensorId tensor) const;

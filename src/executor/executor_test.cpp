@@ -148,12 +148,36 @@ Plan random_plan(std::uint64_t seed) {
   return plan;
 }
 
+// Says anything about what comes next.
+class Liar final : public OnlinePolicy {
+ public:
+  Liar(std::uint64_t seed, std::uint32_t blocks) : choices_(seed, UINT32_MAX), blocks_(blocks) {}
+  void allocated(const Allocated&) override {}
+  void freed(const Freed&) override {}
+  void faulted(const Faulted&) override {}
+  Forecast kernel_ready(const KernelReady&, bool wanted) override {
+    Forecast forecast{.anew = choices_.below(3) == 0, .added = {}, .births = kBlockBytes * choices_.below(4)};
+    for (std::uint32_t kernels = choices_.below(4); wanted && kernels > 0; --kernels) {
+      ExpectedUse& use = forecast.added.emplace_back();
+      for (std::uint32_t ranges = choices_.below(3); ranges > 0; --ranges) {
+        const std::uint32_t first = choices_.below(blocks_);
+        use.push_back({{first}, 1 + choices_.below(std::min(4u, blocks_ - first))});
+      }
+    }
+    return forecast;
+  }
+
+ private:
+  Choices choices_;
+  std::uint32_t blocks_;
+};
+
 // A program of several streams that allocate, run kernels and free, with the contents that every block must have.
 class RandomProgram {
  public:
   struct Shape {
     std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
-    bool faults, keep_dead, failing, planned, homes;
+    bool faults, keep_dead, failing, planned, homes, online;
     std::uint64_t plan_seed;
   };
 
@@ -165,7 +189,8 @@ class RandomProgram {
         streams_(shape.streams),
         launched_(shape.streams),
         plan_(shape.planned ? random_plan(shape.plan_seed) : Plan{}),
-        executor_(table(shape), options(shape)) {
+        executor_(table(shape), options(shape),
+                  shape.online ? std::make_unique<Liar>(shape.plan_seed, shape.blocks) : nullptr) {
     for (std::uint32_t tensor = 0; tensor < kTensors && shape.homes; ++tensor) {
       const std::uint32_t first = choices.below(shape.blocks);
       homes_.push_back({{first}, 1 + choices.below(std::min(4u, shape.blocks - first))});
@@ -175,7 +200,8 @@ class RandomProgram {
       rows_.push_back({home, {{choices.below(kKernels)}}});
       if (choices.below(4) == 0) births_[choices.below(kKernels)].push_back(home);
     }
-    executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = rows_, .births = births_});
+    if (shape.planned || !shape.online)
+      executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = rows_, .births = births_});
   }
 
   // Runs until the choices are used up, then lets everything come to its end.
@@ -269,7 +295,7 @@ class RandomProgram {
       if (choices_.below(2) == 0) continue;
       if (!shape_.faults && bytes + blocks.count > shape_.device_blocks) continue;
       bytes += blocks.count;
-      stream.accesses.push_back({blocks, choices_.below(2) == 0, false});
+      stream.accesses.push_back({.blocks = blocks, .writes = choices_.below(2) == 0});
     }
     stream.touches.clear();
     for (const BlockAccess& access : stream.accesses)
@@ -332,6 +358,7 @@ void check_random_programs(bool faults) {
                    .failing = *rc::gen::arbitrary<bool>(),
                    .planned = *rc::gen::arbitrary<bool>(),
                    .homes = *rc::gen::arbitrary<bool>(),
+                   .online = *rc::gen::arbitrary<bool>(),
                    .plan_seed = *rc::gen::arbitrary<std::uint64_t>()},
                   choices)
         .run();

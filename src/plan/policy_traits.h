@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "base/units.h"
+
 namespace spillway {
 
 class OnlinePolicy;
@@ -11,8 +13,8 @@ struct PolicyTraits {
   bool unlimited_device = false;  // the device is as large as it takes
   bool kernels_fault = true;      // kernels start at once and fault; false: whole working sets are moved first
   bool uses_host = true;          // what leaves the device may go to host memory
-  // What moves ahead of kernels that no plan knows; null: nothing does.
-  std::unique_ptr<OnlinePolicy> (*online)() = nullptr;
+  // What moves ahead of kernels that no plan knows, on a device of this size; null: nothing does.
+  std::unique_ptr<OnlinePolicy> (*online)(Bytes device) = nullptr;
 };
 
 }  // namespace spillway

@@ -1,6 +1,8 @@
 #include "plan/this_machine.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <xxhash.h>
 
 #include <cstdlib>
@@ -12,8 +14,11 @@
 namespace spillway {
 namespace {
 
-// One file for each SSD folder, since another folder may be on another drive.
+// One file for each drive.
 std::string kept_in(const ThisMachine& options) {
+  struct stat status{};
+  if (::stat(options.ssd_folder.c_str(), &status) == 0)
+    return fmt::format("{}/this-{}-{}.toml", options.cache_folder, major(status.st_dev), minor(status.st_dev));
   const std::string& folder = options.ssd_folder;
   return fmt::format("{}/this-{:016x}.toml", options.cache_folder, XXH3_64bits(folder.data(), folder.size()));
 }

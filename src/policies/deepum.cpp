@@ -11,6 +11,8 @@ namespace {
 
 // Kernels to look ahead, N: the best one of Figure 11.
 constexpr std::size_t kAhead = 32;
+// But not so far that what they use takes more than this part of the device: what is needed next would leave again.
+constexpr double kMostOfDevice = 0.5;
 // Room is kept for what so many of them make.
 constexpr std::size_t kBirthsAhead = 4;
 // A script that never repeats itself must not fill the memory: then all is learned anew.
@@ -39,16 +41,26 @@ struct Execution {
   Bytes births;                       // bytes that were given room during it, the last time
 };
 
+// A kernel that is expected.
+struct Ahead {
+  ExecutionId execution;
+  ExpectedUse use;
+};
+
 struct Stream {
   Context before{};
   ExecutionId current{};
-  std::size_t faulted = 0;          // blocks of sparse operands, by the current kernel
-  std::deque<ExecutionId> ahead;    // predicted
-  std::vector<BlockAccess> sparse;  // of the current kernel
+  std::size_t faulted = 0;  // blocks of sparse operands, by the current kernel
+  std::deque<Ahead> ahead;
+  std::unordered_map<BlockId, std::uint32_t> used_ahead;  // blocks, by how many of them
+  std::vector<BlockAccess> sparse;                        // of the current kernel
 };
 
 class Deepum final : public OnlinePolicy {
  public:
+  explicit Deepum(Bytes device)
+      : most_ahead_(static_cast<std::size_t>(static_cast<double>(device.value) * kMostOfDevice) / kBlockBytes.value) {}
+
   void allocated(const Allocated& event) override {
     born_ += kBlockBytes * event.blocks.count;
     if (event.label == TensorLabel{}) return;
@@ -80,12 +92,11 @@ class Deepum final : public OnlinePolicy {
     }
     learn(stream, event);
     Forecast forecast;
-    if (!wanted || stream.ahead.empty() || stream.ahead.front() != stream.current) {
-      stream.ahead.clear();
-      forecast.anew = true;
-    } else {
-      stream.ahead.pop_front();
-    }
+    forecast.anew = !wanted || stream.ahead.empty() || stream.ahead.front().execution != stream.current;
+    if (forecast.anew)
+      forget_ahead(stream);
+    else
+      forget_first(stream);
     if (wanted) look_ahead(stream, forecast);
     return forecast;
   }
@@ -164,14 +175,32 @@ class Deepum final : public OnlinePolicy {
       if (place++ < kBirthsAhead) forecast.births += executions_[next].births;
     };
     forecast.births += executions_[current].births;
-    for (const ExecutionId known : stream.ahead) go_on(known);
-    while (stream.ahead.size() < kAhead) {
+    for (const Ahead& known : stream.ahead) go_on(known.execution);
+    while (stream.ahead.size() < kAhead && stream.used_ahead.size() < most_ahead_) {
       const ExecutionId next = predict(before, current);
       if (next == ExecutionId{}) return;
-      stream.ahead.push_back(next);
-      forecast.added.push_back(use_of(executions_[next]));
+      const ExpectedUse& use = stream.ahead.emplace_back(next, use_of(executions_[next])).use;
+      for_each_block(use, [&](BlockId block) { ++stream.used_ahead[block]; });
+      forecast.added.push_back(use);
       go_on(next);
     }
+  }
+
+  static void forget_first(Stream& stream) {
+    for_each_block(stream.ahead.front().use, [&](BlockId block) {
+      if (const auto used = stream.used_ahead.find(block); --used->second == 0) stream.used_ahead.erase(used);
+    });
+    stream.ahead.pop_front();
+  }
+  static void forget_ahead(Stream& stream) {
+    stream.ahead.clear();
+    stream.used_ahead.clear();
+  }
+
+  template <class F>
+  static void for_each_block(const ExpectedUse& use, F&& call) {
+    for (const BlockRange& blocks : use)
+      for (BlockId block = blocks.first; block < blocks.end(); ++block.value) call(block);
   }
 
   ExpectedUse use_of(const Execution& execution) const {
@@ -187,6 +216,7 @@ class Deepum final : public OnlinePolicy {
     return use;
   }
 
+  std::size_t most_ahead_;  // blocks
   std::unordered_map<ExecutionId, Execution> executions_;
   std::unordered_map<StreamId, Stream> streams_;
   std::unordered_map<TensorLabel, Living> living_;
@@ -196,6 +226,6 @@ class Deepum final : public OnlinePolicy {
 
 }  // namespace
 
-std::unique_ptr<OnlinePolicy> make_deepum() { return std::make_unique<Deepum>(); }
+std::unique_ptr<OnlinePolicy> make_deepum(Bytes device) { return std::make_unique<Deepum>(device); }
 
 }  // namespace spillway

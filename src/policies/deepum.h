@@ -12,6 +12,6 @@ namespace spillway {
 // Where DeepUM's driver sees page faults only and has to infer a kernel's blocks and where they begin and end from
 // those, we know what a kernel is given: the block table of an execution ID holds that, tensor by tensor, so that it
 // stays true when tensors come to lie elsewhere. What is accessed sparsely is learned from faults, as there.
-std::unique_ptr<OnlinePolicy> make_deepum();
+std::unique_ptr<OnlinePolicy> make_deepum(Bytes device);
 
 }  // namespace spillway

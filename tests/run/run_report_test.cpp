@@ -17,7 +17,7 @@ TEST_F(RunReported, WhatTheHookCountedEvenWhenTheScriptIsKilled) {
   EXPECT_EQ(ended.status, 128 + 9);
   const Json object = report();
   EXPECT_EQ(object["exit_status"], 137);
-  EXPECT_EQ(object["policy"], "uvm");
+  EXPECT_EQ(object["policy"], "auto");
   EXPECT_EQ(object["eviction_path"], "copy");
   EXPECT_EQ(object["device_budget_bytes"], 1 << 30);
   EXPECT_EQ(object["peak_device_bytes"], 4096);

@@ -100,7 +100,7 @@ void Pager::run() noexcept {
   ExecutorOptions options;
   options.migration.keep_dead_blocks = true;
   options.migration.planned_in_flight = kPlannedInFlight;
-  Executor executor(std::move(table), options, config_.online ? config_.online() : nullptr);
+  Executor executor(std::move(table), options, config_.online ? config_.online(config_.device) : nullptr);
   std::vector<Command> commands;
   for (;;) {
     const auto event = machine_->wait();

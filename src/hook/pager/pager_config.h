@@ -31,7 +31,8 @@ struct PagerConfig {
   std::string ssd_directory = "/var/tmp";
   Bytes ssd_capacity;  // zero: what the file system has
   EvictionMethod method = EvictionMethod::automatic;
-  std::unique_ptr<OnlinePolicy> (*online)() = nullptr;  // what moves ahead of kernels that no plan knows; null: nothing
+  std::unique_ptr<OnlinePolicy> (*online)(Bytes device) =
+      nullptr;  // what moves ahead of kernels that no plan knows; null: nothing
   // Both are called on threads that must not touch managed memory. The first, on the run loop's, whenever the counters
   // may have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so
   // it must end the process; the default writes the message to stderr and exits with status 1.

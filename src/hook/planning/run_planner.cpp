@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -15,14 +16,30 @@
 namespace spillway {
 namespace {
 
-// A plan that gains less than this part is not worth the trouble.
-constexpr double kLeastGain = 0.01;
+// Iterations of which the longer one is less than this part longer are as good as each other.
+constexpr double kAsGood = 0.01;
 
-// Nothing if demand paging is as good.
+Bytes all_moved(const SimulationResult& result) {
+  Bytes sum;
+  for (const Tier from : kTiers)
+    for (const Tier to : kTiers)
+      if (from != to) sum += result.moved(from, to);
+  return sum;
+}
+
+// The shortest iteration, and of those as good as each other the one that moves least.
+bool is_better(const SimulationResult& result, const SimulationResult& best) {
+  const double longer = std::max(seconds(result.iteration), seconds(best.iteration));
+  if (std::abs(seconds(result.iteration) - seconds(best.iteration)) > kAsGood * longer)
+    return result.iteration < best.iteration;
+  return all_moved(result) < all_moved(best);
+}
+
+// Nothing if what is done without a plan is better.
 Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   std::optional<Plan> best;
-  double least = 0;
+  std::optional<SimulationResult> least;
   for (const Policy& policy : kPolicies) {
     const bool paging = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
@@ -36,9 +53,9 @@ Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningIn
     TRY(const SimulationResult result,
         simulate(blocks.trace, lifetimes, input.machine, policy.traits, policy.plan ? &plan : nullptr));
     if (!result.feasible) continue;
-    if (best && !asked_for && seconds(result.iteration) >= least * (1 - kLeastGain)) continue;
-    least = seconds(result.iteration);
-    plan.predicted_seconds = least;
+    if (least && !asked_for && !is_better(result, *least)) continue;
+    least = result;
+    plan.predicted_seconds = seconds(result.iteration);
     best = std::move(plan);
   }
   if (best && best->moves() == 0) best.reset();

@@ -17,12 +17,14 @@ KernelLineage::KernelLineage(std::string_view name) {
 }
 
 void KernelLineage::given(const Lineage& tensor) {
+  given_nothing_ = false;
   for (std::size_t back = 0; back < kGenerations; ++back)
     generations_[back + 1] = mixed(generations_[back + 1], tensor.generations[back]);
 }
 
 Lineage KernelLineage::birth(std::size_t index) const {
   Lineage lineage;
+  lineage.is_root = given_nothing_;
   for (std::size_t back = 0; back < kGenerations; ++back)
     lineage.generations[back] = mixed(generations_[back], index + 1);
   return lineage;
@@ -38,7 +40,9 @@ void Families::join(Lineage& newborn) {
     newborn.place = family.free.top();
     family.free.pop();
   }
-  for (std::uint64_t& generation : newborn.generations) generation = mixed(generation, newborn.place);
+  if (newborn.is_root)
+    for (std::uint64_t& generation : newborn.generations) generation = mixed(generation, newborn.place);
+  newborn.label = {mixed(newborn.family, newborn.place + 1)};
 }
 
 void Families::leave(const Lineage& dead) {

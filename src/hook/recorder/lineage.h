@@ -23,10 +23,10 @@ inline constexpr std::size_t kGenerations = 3;
 struct Lineage {
   // Hashes of the kernel that made it: alone, with those that made what that one was given, and so on.
   std::array<std::uint64_t, kGenerations> generations{};
-  std::uint64_t family = 0;  // before those alike were told apart
-  std::uint32_t place = 0;   // in the family
-
-  TensorLabel label() const { return {generations.back()}; }
+  bool is_root = true;       // made of nothing
+  std::uint64_t family = 0;  // of those alike
+  std::uint32_t place = 0;   // in it
+  TensorLabel label{};
 };
 
 class KernelLineage {
@@ -41,9 +41,12 @@ class KernelLineage {
 
  private:
   std::array<std::uint64_t, kGenerations + 1> generations_{};
+  bool given_nothing_ = true;
 };
 
 // Tells apart tensors of the same lineage that are alive at the same time: each has the first free place in its family.
+// Roots (weights, above all) pass their places on; others are known by their parents, and what becomes of a tensor and
+// of its successor, which live side by side for a moment, is the same.
 class Families {
  public:
   void join(Lineage& newborn);

@@ -87,7 +87,7 @@ class Collector {
                                .bytes = bytes,
                                .writes = writes,
                                .sparse = argument.sparse,
-                               .tensor = known->lineage.label()});
+                               .tensor = known->lineage.label});
     result_.touches.push_back({.storage = known->id,
                                .begin = Bytes{begin},
                                .end = Bytes{begin + bytes},

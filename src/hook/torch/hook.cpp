@@ -50,7 +50,7 @@ void* Hook::allocate(std::size_t bytes) {
   Lineage lineage = running ? running->lineage.birth(running->event.births.size()) : Lineage{};
   storages_.name(lineage);
   auto memory = memory_->allocate(
-      {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label()});
+      {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label});
   if (!memory) storages_.forget(lineage);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
   const StorageId id = storages_.add(*memory, bytes, lineage);

@@ -89,7 +89,8 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
   std::unique_ptr<Planning> planning;
-  if (plans(policy)) planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
+  if (plans(policy) && session.config.rates.copy != 0)
+    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
 

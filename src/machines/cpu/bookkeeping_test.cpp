@@ -54,7 +54,7 @@ TEST(Inbox, CountsAnAllocationBeforeItIsRead) {
   inbox.allocated({3}, {{2}, 2});
   EXPECT_EQ(inbox.allocations({2}), 1u);
   EXPECT_EQ(inbox.allocations({4}), 0u);
-  const BlockAccess access{{{1}, 1}, true, false};
+  const BlockAccess access{.blocks = {{2}, 1}, .writes = true};
   inbox.kernel_ready({{0}, {7}, std::span(&access, 1)});
   Inbox::Batch batch;
   inbox.take(batch);

@@ -234,7 +234,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   }
   Executor executor(page_table(layout, placed.tiers, limits),
                     {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}},
-                    traits.online ? traits.online() : nullptr);
+                    traits.online ? traits.online(limits.device) : nullptr);
   if (plan != nullptr) executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()));
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
 
