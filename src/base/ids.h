@@ -20,8 +20,8 @@ using BlockId = Id<struct BlockTag>;
 using MoveId = Id<struct MoveTag>;
 using StreamId = Id<struct StreamTag>;  // a sequence of kernels that run one after another: a thread of the script
 
-// The same in every iteration, unlike the ids above: hashes of how a kernel was called (DeepUM section 3.1) and of how a
-// tensor was made. 0: unknown.
+// The same in every iteration, unlike the ids above: hashes of how a kernel was called (DeepUM section 3.1) and of how
+// a tensor was made. 0: unknown.
 template <class Tag>
 struct Label {
   std::uint64_t value{};

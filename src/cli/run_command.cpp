@@ -10,6 +10,7 @@
 #include "cli/machine_option.h"
 #include "cli/script.h"
 #include "hook/session/launch.h"
+#include "hook/session/live_status.h"
 #include "hook/session/output_file.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
@@ -25,6 +26,7 @@ constexpr const char* kTraceName = "model.trace";  // in the folder of --record
 struct RunOptions {
   std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
   std::string json, record;
+  bool quiet = false;
   std::string program;
   std::vector<std::string> command;
 };
@@ -63,8 +65,9 @@ class RecordFolder {
 void measure(SessionConfig& config) {
   const auto machine = machine_by_name("this", config.ssd_directory.data());
   if (!machine)
-    return tell(fmt::format("spillway: note: no moves are planned ahead, since this machine could not be measured: {}\n",
-                            machine.error().message));
+    return tell(
+        fmt::format("spillway: note: no moves are planned ahead, since this machine could not be measured: {}\n",
+                    machine.error().message));
   config.rates = {.copy = machine->link.to_device.value,
                   .ssd_read = machine->ssd.read.value,
                   .ssd_write = machine->ssd.write.value,
@@ -108,10 +111,14 @@ Result<int> run(const RunOptions& options) {
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
   }
-  TRY(const Supervised supervised, launch(session, options.command));
+  std::optional<LiveStatus> status;
+  if (!options.quiet) status.emplace(*session);
+  TRY(const Supervised supervised,
+      launch(session, options.command, status ? [&] { status->draw(); } : std::function<void()>()));
+  status.reset();
   const RunReport report = read_report(*session, supervised);
   if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
-  if (supervised.started) tell(to_table(report));
+  if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (!json.empty())
     if (const auto written = write_file(json, to_json(report)); !written) report_error(written.error());
@@ -149,11 +156,13 @@ void add_run_command(CLI::App& app, int& status) {
   for (const Policy& policy : kPolicies)
     if (runs_for_real(policy)) policies.emplace_back(policy.name);
   command
-      ->add_option("--policy", options->policy,
-                   "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
-                   "what simulates best; or always that one (see `spillway simulate --help`)")
+      ->add_option(
+          "--policy", options->policy,
+          "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
+          "what simulates best; or always that one (see `spillway simulate --help`)")
       ->check(CLI::IsMember(policies))
       ->type_name("NAME");
+  command->add_flag("--quiet", options->quiet, "no status line and no report on the terminal, errors only");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
   command->add_option("--record", options->record, "write the steady iteration into DIR/model.trace")->type_name("DIR");
   add_script(*command, options->program);

@@ -304,9 +304,11 @@ PagerStats Pager::stats() const {
                    .first_touches = counted.first_touches(),
                    .moved = {},
                    .written = counted.written(),
+                   .held = {},
                    .peak = {},
                    .stall = machine_->stall().total(now()) + Nanos{launch_wait_.load(std::memory_order_relaxed)}};
   for (const Tier from : kTiers) {
+    stats.held[from] = counted.held(from);
     stats.peak[from] = counted.peak(from);
     for (const Tier to : kTiers)
       if (from != to) stats.moved(from, to) = counted.moved(from, to);

@@ -21,7 +21,7 @@ struct PagerStats {
   std::uint64_t first_touches = 0;
   PerLink<Bytes> moved;
   Bytes written;  // to the SSD, also by moves that were given up
-  PerTier<Bytes> peak;
+  PerTier<Bytes> held, peak;
   Nanos stall;  // time in which at least one thread waited
 };
 

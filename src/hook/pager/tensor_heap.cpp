@@ -51,6 +51,7 @@ std::optional<TensorHeap::Place> TensorHeap::propose_at(std::uint64_t offset, By
 }
 
 std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
+  if (blocks == 0) return BlockRange{};
   const auto hole = large_.space.take(hole_bytes({{}, blocks}));
   if (!hole) return std::nullopt;
   const std::uint64_t first = (large_.begin + *hole + kBlockBytes.value - 1) / kBlockBytes.value;
@@ -59,6 +60,7 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
 }
 
 void TensorHeap::give_up(BlockRange blocks) {
+  if (blocks.count == 0) return;
   const auto apart = apart_with(blocks.first.value * kBlockBytes.value);
   CHECK(apart != apart_.end());
   apart->wanted = false;

@@ -96,6 +96,14 @@ TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
   EXPECT_TRUE(heap.propose(90_MiB));
 }
 
+TEST(TensorHeap, NothingCanBeSetApartAndGivenUp) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(0);
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->count, 0u);
+  heap.give_up(*apart);
+}
+
 TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
   TensorHeap heap(64);
   EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));

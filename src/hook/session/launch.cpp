@@ -10,11 +10,12 @@
 
 namespace spillway {
 
-Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command) {
+Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command,
+                          const std::function<void()>& watch) {
   TRY(const HookLibraries libraries, find_hook_libraries());
   TRY_VOID(set_text(session->config.torch_library, libraries.torch, "the path of libspillway_torch.so"));
   TRY(const std::string preload, preload_name(libraries.preload));
-  TRY(Supervised supervised, supervise(session, command, preload));
+  TRY(Supervised supervised, supervise(session, command, preload, watch));
   ::signal(SIGPIPE, SIG_IGN);
   if (!supervised.problem.empty()) tell(fmt::format("spillway: error: {}\n", supervised.problem));
   return supervised;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "hook/session/hook_side.h"
+#include "policies/policies.h"
 
 namespace spillway {
 namespace {
@@ -64,6 +65,8 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   const Nanos since{state.owner_since_ns.load()};
   if (since.value != 0) report.managed = excess(supervised.ended, since);
   report.policy = text(session.config.policy);
+  const auto policy = policy_by_name(report.policy == kAuto ? kAutoWithoutPlan : report.policy);
+  report.learns = policy && policy->traits.online != nullptr;
   report.eviction_path = state.eviction_path.load();
   if (report.eviction_path == EvictionMethod::automatic) report.eviction_path = session.config.eviction_path;
   report.device_budget = Bytes{session.config.device_budget_bytes};

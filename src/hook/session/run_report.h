@@ -22,6 +22,12 @@ struct RunReport {
     Nanos predicted, link_bound, planning;
     std::uint64_t adopted_at_iteration = 0;
   };
+  struct Phase {  // iterations in a row; the figures are medians
+    std::string name;
+    std::size_t iterations = 0;
+    Nanos duration;
+    std::uint64_t faults = 0;
+  };
   struct Unmanaged {
     std::int64_t pid = 0;
     std::string name;
@@ -32,6 +38,7 @@ struct RunReport {
   bool made_tensors = false;  // false: there was nothing to manage, and all below is zero
   Nanos managed;              // from the first tensor on
   std::string policy;
+  bool learns = false;  // the policy does, from the second iteration on
   EvictionMethod eviction_path = EvictionMethod::automatic;
   Bytes device_budget, host_budget;
   PerTier<Bytes> peak;
@@ -55,6 +62,9 @@ struct RunReport {
 };
 
 RunReport read_report(const Session& session, const Supervised& supervised);
+
+// Demand paging, learning, planned; or all in memory. Those that there were, in their order.
+std::vector<RunReport::Phase> phases_of(const RunReport& report);
 
 // A few lines for people, the last one ended. Errors are not among them: they are for whoever prints this to print.
 std::string to_table(const RunReport& report);

@@ -27,6 +27,16 @@ Json iterations(const RunReport& report) {
   return list;
 }
 
+Json phases(const RunReport& report) {
+  Json list = Json::array();
+  for (const RunReport::Phase& phase : phases_of(report))
+    list.push_back({{"name", phase.name},
+                    {"iterations", phase.iterations},
+                    {"seconds_per_iteration", seconds(phase.duration)},
+                    {"faults_per_iteration", phase.faults}});
+  return list;
+}
+
 Json unmanaged_processes(const RunReport& report) {
   Json list = Json::array();
   for (const RunReport::Unmanaged& process : report.unmanaged)
@@ -68,6 +78,7 @@ std::string to_json(const RunReport& report) {
       {"moved_bytes", moved_bytes(report)},
       {"ssd_written_bytes_per_hour", report.ssd_written_per_hour().value},
       {"stall_seconds", seconds(report.stall)},
+      {"phases", phases(report)},
       {"plan", plan(report)},
       {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
       {"iteration_count", report.iteration_count},

@@ -71,7 +71,8 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2})"));
   EXPECT_EQ(object["replans"], 1);
-  EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"), std::string::npos);
+  EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"),
+            std::string::npos);
 }
 
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {

@@ -113,11 +113,12 @@ struct SessionState {
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
-  Counter faults{0};                     // of blocks that had bytes
-  Counter first_touches{0};              // of blocks that had none
-  Counter stall_ns{0};                   // in which some thread waited for memory
-  std::array<Counter, 9> moved_bytes{};  // by moved(): from * 3 + to
-  Counter ssd_written_bytes{0};          // also by moves that were given up
+  Counter faults{0};                                     // of blocks that had bytes
+  Counter first_touches{0};                              // of blocks that had none
+  Counter stall_ns{0};                                   // in which some thread waited for memory
+  std::array<Counter, 9> moved_bytes{};                  // by moved(): from * 3 + to
+  Counter ssd_written_bytes{0};                          // also by moves that were given up
+  Counter device_bytes{0}, host_bytes{0}, ssd_bytes{0};  // held now
   Counter peak_device_bytes{0};
   Counter peak_host_bytes{0};
   Counter peak_ssd_bytes{0};

@@ -21,6 +21,8 @@
 namespace spillway {
 namespace {
 
+constexpr int kWatchEvery = 500;  // milliseconds
+
 // Signals that are ours to read from a descriptor for as long as this lives. What comes too late is dropped.
 class SignalQueue {
  public:
@@ -51,11 +53,12 @@ class SignalQueue {
 bool must_forward(const signalfd_siginfo& signal) { return signal.ssi_code != SI_KERNEL || signal.ssi_signo == SIGHUP; }
 
 // Passes signals on until the guardian has reported (true) or died (false).
-bool await_report(const SignalQueue& signals, int socket, pid_t guardian, GuardianReport& report) {
+bool await_report(const SignalQueue& signals, int socket, pid_t guardian, const std::function<void()>& watch,
+                  GuardianReport& report) {
   for (;;) {
     pollfd what[2] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
                       {.fd = socket, .events = POLLIN, .revents = 0}};
-    ::poll(what, 2, -1);
+    if (::poll(what, 2, watch ? kWatchEvery : -1) == 0) watch();
     signalfd_siginfo signal{};
     while (::read(signals.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal))
       if (must_forward(signal)) ::kill(guardian, static_cast<int>(signal.ssi_signo));
@@ -100,7 +103,7 @@ void explain_end(const GuardianReport& report, Supervised& result) {
 }  // namespace
 
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library) {
+                             const std::string& preload_library, const std::function<void()>& watch) {
   CHECK(!command.empty());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const SignalQueue signals;
@@ -127,7 +130,7 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   Supervised result;
   result.started = true;
   GuardianReport report;
-  const bool reported = await_report(signals, ours.get(), guardian, report);
+  const bool reported = await_report(signals, ours.get(), guardian, watch, report);
   ::waitpid(guardian, nullptr, 0);
   if (reported && report.exec_error != 0) {
     result.started = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct Supervised {
 
 // Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
 // the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends
-// whom. With an empty library name nothing is preloaded.
+// whom. With an empty library name nothing is preloaded. `watch`, if any, is called twice a second meanwhile.
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library);
+                             const std::string& preload_library, const std::function<void()>& watch = {});
 
 }  // namespace spillway

@@ -57,6 +57,9 @@ class Counters {
         if (from != to)
           state_.moved(from, to).store((before_.moved(from, to) + stats.moved(from, to)).value,
                                        std::memory_order_relaxed);
+    state_.device_bytes.store(stats.held.device.value, std::memory_order_relaxed);
+    state_.host_bytes.store(stats.held.host.value, std::memory_order_relaxed);
+    state_.ssd_bytes.store(stats.held.ssd.value, std::memory_order_relaxed);
     raise_peak(state_.peak_device_bytes, stats.peak.device.value);
     raise_peak(state_.peak_host_bytes, stats.peak.host.value);
     raise_peak(state_.peak_ssd_bytes, stats.peak.ssd.value);

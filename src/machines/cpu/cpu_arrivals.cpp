@@ -203,9 +203,9 @@ void CpuMachine::refused(int error) {
 }
 
 void CpuMachine::note_usage() {
-  stats_.raise_peak(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
-  stats_.raise_peak(Tier::host, kBlockBytes * host_in_use_);
-  stats_.raise_peak(Tier::ssd, kBlockBytes * ssd_in_use_);
+  stats_.holds(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
+  stats_.holds(Tier::host, kBlockBytes * host_in_use_);
+  stats_.holds(Tier::ssd, kBlockBytes * ssd_in_use_);
 }
 
 // Something waits for what only the script's threads can bring about, and those do not ring.

@@ -18,7 +18,8 @@ class CpuStats {
   void moved(Tier from, Tier to, Bytes bytes) {
     moved_[link(from, to)].fetch_add(bytes.value, std::memory_order_relaxed);
   }
-  void raise_peak(Tier tier, Bytes bytes) {
+  void holds(Tier tier, Bytes bytes) {
+    held_[static_cast<std::size_t>(tier)].store(bytes.value, std::memory_order_relaxed);
     auto& peak = peaks_[static_cast<std::size_t>(tier)];
     if (peak.load(std::memory_order_relaxed) < bytes.value) peak.store(bytes.value, std::memory_order_relaxed);
   }
@@ -28,6 +29,7 @@ class CpuStats {
   std::uint64_t first_touches() const { return first_touches_.load(std::memory_order_relaxed); }
   Bytes written() const { return {written_.load(std::memory_order_relaxed)}; }  // to the SSD, for nothing or not
   Bytes moved(Tier from, Tier to) const { return {moved_[link(from, to)].load(std::memory_order_relaxed)}; }
+  Bytes held(Tier tier) const { return {held_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   Bytes peak(Tier tier) const { return {peaks_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
 
@@ -38,7 +40,7 @@ class CpuStats {
 
   std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0};
   std::array<std::atomic<std::uint64_t>, 9> moved_{};
-  std::array<std::atomic<std::uint64_t>, 3> peaks_{};
+  std::array<std::atomic<std::uint64_t>, 3> held_{}, peaks_{};
   std::atomic<int> last_error_{0};
 };
 

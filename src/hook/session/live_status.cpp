@@ -1,0 +1,62 @@
+#include "hook/session/live_status.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "hook/session/hook_side.h"
+
+namespace spillway {
+namespace {
+
+double per_second(Bytes before, Bytes now, double elapsed) {
+  return elapsed > 0 ? static_cast<double>(excess(now, before).value) / elapsed : 0;
+}
+
+}  // namespace
+
+LiveStatus::Moment moment_of(const SessionState& state, Nanos at) {
+  LiveStatus::Moment moment{.at = at, .stall = Nanos{state.stall_ns.load()}, .in = {}, .out = {}};
+  for (const Tier below : {Tier::host, Tier::ssd}) {
+    moment.in += Bytes{state.moved(below, Tier::device).load()};
+    moment.out += Bytes{state.moved(Tier::device, below).load()};
+  }
+  return moment;
+}
+
+std::string status_text(const Session& session, const LiveStatus::Moment& before, const LiveStatus::Moment& now) {
+  const SessionState& state = session.state;
+  const double elapsed = seconds(excess(now.at, before.at));
+  const double stalled = seconds(excess(now.stall, before.stall));
+  std::string text = "before the first iteration";
+  const std::uint64_t count = state.iteration_count.load(std::memory_order_acquire);
+  if (count > 0 && count <= kMaxIterations)
+    text = fmt::format("iteration {}, {:.3f} s", count, seconds(Nanos{state.iterations[count - 1].duration_ns.load()}));
+  if (state.plan_count.load() > 0) text += ", planned";
+  text += fmt::format("  stall {:.0f} %  device {}", elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0,
+                      to_text(Bytes{state.device_bytes.load()}));
+  if (session.config.host_budget_bytes != 0) text += fmt::format("  host {}", to_text(Bytes{state.host_bytes.load()}));
+  return text + fmt::format("  ssd {}  in {:.2f} GB/s  out {:.2f} GB/s", to_text(Bytes{state.ssd_bytes.load()}),
+                            per_second(before.in, now.in, elapsed) / 1e9,
+                            per_second(before.out, now.out, elapsed) / 1e9);
+}
+
+LiveStatus::LiveStatus(const Session& session) : session_(session), enabled_(::isatty(STDERR_FILENO) == 1) {}
+
+LiveStatus::~LiveStatus() {
+  if (drawn_) tell("\r\x1b[K");
+}
+
+// The cursor stays at the line's start, so that what the script prints does not begin behind our text.
+void LiveStatus::draw() {
+  if (!enabled_ || session_.state.owner_pid.load() == 0) return;
+  const Moment now = moment_of(session_.state, Nanos{monotonic_ns()});
+  tell("\r\x1b[K" + status_text(session_, last_, now) + "\r");
+  drawn_ = true;
+  last_ = now;
+}
+
+}  // namespace spillway

@@ -1,0 +1,46 @@
+#include <algorithm>
+#include <span>
+
+#include "hook/session/run_report.h"
+
+namespace spillway {
+namespace {
+
+template <class Value, class Projection>
+Value median(std::span<const RunReport::Iteration> iterations, Projection projection) {
+  std::vector<Value> values;
+  for (const RunReport::Iteration& iteration : iterations) values.push_back(projection(iteration));
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+std::vector<RunReport::Phase> phases_of(const RunReport& report) {
+  std::vector<RunReport::Phase> phases;
+  const std::span<const RunReport::Iteration> all(report.iterations);
+  const auto add = [&](std::string_view name, std::size_t begin, std::size_t end) {
+    end = std::min(end, all.size());
+    if (begin >= end) return;
+    const auto part = all.subspan(begin, end - begin);
+    phases.push_back({.name = std::string(name),
+                      .iterations = part.size(),
+                      .duration = median<Nanos>(part, [](const auto& iteration) { return iteration.duration; }),
+                      .faults = median<std::uint64_t>(part, [](const auto& iteration) { return iteration.faults; })});
+  };
+  const std::size_t planned = report.plans.empty() ? all.size() : report.plans.front().adopted_at_iteration - 1;
+  const bool moved = std::ranges::any_of(
+      kTiers, [&](Tier below) { return below != Tier::device && report.moved(Tier::device, below) > Bytes{}; });
+  if (!moved) {
+    add("in memory", 0, all.size());
+    return phases;
+  }
+  const std::size_t learning = report.learns ? std::min<std::size_t>(1, planned) : planned;
+  add("demand paging", 0, learning);
+  add("learning", learning, planned);
+  add("planned", planned, all.size());
+  return phases;
+}
+
+}  // namespace spillway
