@@ -114,9 +114,10 @@ Result<> write_file(const std::string& path, std::string_view content) {
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode))
     return fail(Errc::io, fmt::format("cannot write {}: it is a folder; name a file in it", path));
-  if (exists && !S_ISREG(status.st_mode)) {  // A pipe or a device is written to, never replaced.
+  // A pipe or a device is written to, never replaced; nor is a file without a name, which only a descriptor leads to.
+  if (exists && (!S_ISREG(status.st_mode) || status.st_nlink == 0)) {
     // A pipe that nobody reads must not keep us waiting: then opening it fails (ENXIO).
-    const int raw = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    const int raw = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_TRUNC);
     if (raw < 0 && errno == ENXIO)
       return fail(Errc::io, fmt::format("cannot write {}: nobody reads from it; start the pipe's reader first", path));
     if (raw < 0) return cannot_write(path, errno);

@@ -1,6 +1,8 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -18,6 +20,16 @@ TEST_F(Files, WhatWasWrittenIsRead) {
   const std::string content = std::string{'a', '\0', 'b', '\n'} + std::string(3 << 20, 'x');
   ASSERT_TRUE(write_file(folder_ + "/f", content));
   EXPECT_EQ(read_file(folder_ + "/f", 8_MiB), content);
+}
+
+TEST_F(Files, AFileWithoutANameIsWrittenThroughItsDescriptor) {
+  const int fd = ::memfd_create("spillway-test", MFD_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  ASSERT_TRUE(write_file(path, "longer"));
+  ASSERT_TRUE(write_file(path, "short"));
+  EXPECT_EQ(read_file(path, 1_MiB), "short");
+  ::close(fd);
 }
 
 TEST_F(Files, AFileOverTheLimitIsRefused) {

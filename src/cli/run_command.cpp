@@ -8,7 +8,9 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/machine_option.h"
+#include "cli/predictions.h"
 #include "cli/script.h"
+#include "hook/pager/usable_memory.h"
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
 #include "hook/session/output_file.h"
@@ -21,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kPartOfFree = 0.9;                // of free memory, for a run without limit
 constexpr const char* kTraceName = "model.trace";  // in the folder of --record
 
 struct RunOptions {
@@ -77,7 +80,10 @@ void measure(SessionConfig& config) {
 }
 
 Result<> configure(const RunOptions& options, SessionConfig& config) {
-  TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
+  config.unlimited = options.device_memory.empty();
+  if (!config.unlimited) {
+    TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
+  }
   if (!options.host_memory.empty()) {
     TRY(config.host_budget_bytes, size_option("--host-memory", options.host_memory));
   }
@@ -94,6 +100,13 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
+  if (config.unlimited) {
+    TRY(const Bytes free, free_memory());
+    config.device_budget_bytes =
+        excess(Bytes{static_cast<std::uint64_t>(kPartOfFree * static_cast<double>(free.value))},
+               Bytes{config.host_budget_bytes})
+            .value;
+  }
   TRY(config.eviction_path, Pager::check(pager_config(config)));
   if (plans(options.policy)) measure(config);
   return {};
@@ -107,16 +120,21 @@ Result<int> run(const RunOptions& options) {
     TRY(json, check_output("--json", options.json));
   }
   RecordFolder record(options.record);
+  std::optional<MemoryFile> unasked;
   if (!options.record.empty()) {
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
+  } else if (session->config.unlimited) {
+    TRY(unasked, MemoryFile::make());
+    TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
   }
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
   TRY(const Supervised supervised,
       launch(session, options.command, status ? [&] { status->draw(); } : std::function<void()>()));
   status.reset();
-  const RunReport report = read_report(*session, supervised);
+  RunReport report = read_report(*session, supervised);
+  if (report.unlimited && report.made_tensors) add_predictions(report, session->config, !options.record.empty());
   if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
@@ -133,6 +151,7 @@ void add_run_command(CLI::App& app, int& status) {
       "Examples:\n"
       "  spillway run --device-memory 8GiB --ssd /mnt/nvme -- python3 train.py\n"
       "  spillway run --device-memory 1GiB --host-memory 2GiB --json report.json -- python3 train.py --epochs 3\n"
+      "  spillway run -- python3 train.py --steps 5      how much it needs, and how it would do with less\n"
       "The script is not changed: tensors that do not fit the device memory are moved out and come back when touched.\n"
       "The first process that makes tensors with PyTorch owns the budget; others run unmanaged and are named in the "
       "report.\n"
@@ -140,8 +159,10 @@ void add_run_command(CLI::App& app, int& status) {
       "Exit status: the script's own, 128+N on signal N, 127 if there is no such program, 126 if it cannot be started; "
       "before it starts, 1 (error) or 2 (wrong usage).");
   auto options = std::make_shared<RunOptions>();
-  command->add_option("--device-memory", options->device_memory, "what tensors may occupy, such as 8GiB")
-      ->required()
+  command
+      ->add_option("--device-memory", options->device_memory,
+                   "what tensors may occupy, such as 8GiB (default: what is free; then it is measured how much "
+                   "is needed, and predicted how less would do)")
       ->type_name("SIZE");
   command->add_option("--host-memory", options->host_memory, "where tensors go before the SSD (default: none)")
       ->type_name("SIZE");

@@ -61,4 +61,17 @@ Result<Bytes> usable_memory() {
   return least;
 }
 
+Result<Bytes> free_memory() {
+  TRY(const Bytes usable, usable_memory());
+  TRY(const std::string text, read_file("/proc/meminfo", 1_MiB));
+  constexpr std::string_view kLine = "MemAvailable:";
+  const std::size_t line = text.find(kLine);
+  if (line == std::string::npos) return fail(Errc::unavailable, "/proc/meminfo does not say how much memory is free");
+  const std::size_t begin = text.find_first_not_of(' ', line + kLine.size());
+  std::uint64_t kibibytes = 0;
+  if (std::from_chars(text.data() + begin, text.data() + text.size(), kibibytes).ec != std::errc{})
+    return fail(Errc::unavailable, "/proc/meminfo does not say how much memory is free");
+  return std::min(usable, Bytes{kibibytes << 10});
+}
+
 }  // namespace spillway

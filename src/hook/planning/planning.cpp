@@ -10,12 +10,6 @@
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
-namespace {
-
-// Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
-constexpr std::uint32_t kSpareBlocks = 8;
-
-}  // namespace
 
 Planning::~Planning() {
   if (!thread_.joinable()) return;

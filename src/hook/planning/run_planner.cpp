@@ -35,16 +35,20 @@ bool is_better(const SimulationResult& result, const SimulationResult& best) {
   return all_moved(result) < all_moved(best);
 }
 
-// Nothing if what is done without a plan is better.
-Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningInput& input) {
+struct Best {
+  Plan plan;
+  SimulationResult result;
+};
+
+// Of the policies that the run may follow; nothing if none can.
+Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
-  std::optional<Plan> best;
-  std::optional<SimulationResult> least;
+  std::optional<Best> best;
   for (const Policy& policy : kPolicies) {
-    const bool paging = policy.name == kAutoWithoutPlan;
+    const bool without_plan = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
     if (!runs_for_real(policy)) continue;
-    if (!paging && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
+    if (!without_plan && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
     Plan plan;
     if (policy.plan) plan = policy.plan({blocks.trace, lifetimes, input.machine});
     plan.policy = policy.name;
@@ -53,12 +57,10 @@ Result<std::optional<Plan>> best_plan(const BlockTrace& blocks, const PlanningIn
     TRY(const SimulationResult result,
         simulate(blocks.trace, lifetimes, input.machine, policy.traits, policy.plan ? &plan : nullptr));
     if (!result.feasible) continue;
-    if (least && !asked_for && !is_better(result, *least)) continue;
-    least = result;
+    if (best && !asked_for && !is_better(result, best->result)) continue;
     plan.predicted_seconds = seconds(result.iteration);
-    best = std::move(plan);
+    best = Best{std::move(plan), result};
   }
-  if (best && best->moves() == 0) best.reset();
   return best;
 }
 
@@ -117,7 +119,43 @@ Result<PlannedPlaces> place(const Trace& trace, const Lifetimes& lifetimes, cons
   return PlannedPlaces{std::move(placement.places), *apart};
 }
 
+// What lies where in a run that does not exist: persistent tensors first, one after the other.
+Places packed(const Trace& trace, std::uint64_t& end) {
+  Places places;
+  for (const Tensor& tensor : trace.tensors) {
+    const bool moves = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
+    places.push_back(moves ? std::optional(end) : std::nullopt);
+    if (moves) end += tensor.bytes.value;
+  }
+  return places;
+}
+
 }  // namespace
+
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets) {
+  const Lifetimes lifetimes = analyse_lifetimes(trace);
+  const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
+  std::uint64_t end = placement.bytes.value;
+  Places places = packed(trace, end);
+  Bytes unplanned = kBlockBytes * kSpareBlocks;
+  for (std::uint32_t t = 0; t < places.size(); ++t) {
+    if (!places[t]) places[t] = placement.places[t];
+    if (trace.tensors[t].persistent && !places[t]) unplanned += trace.tensors[t].bytes;
+  }
+  const BlockTrace blocks = block_trace(trace, lifetimes, places);
+  std::vector<Prediction> predictions;
+  for (const Bytes budget : budgets) {
+    machine.device.memory = excess(budget, unplanned);
+    TRY(const auto best,
+        best_of(blocks, {.iteration = {}, .persistent = {}, .machine = machine, .policy = kAuto, .places = {}}));
+    Prediction& prediction = predictions.emplace_back();
+    prediction.device = budget;
+    if (!best) continue;
+    prediction.iteration = best->result.iteration;
+    prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;
+  }
+  return predictions;
+}
 
 Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart) {
   const Trace& trace = input.iteration.trace;
@@ -136,13 +174,13 @@ Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const
   for (std::size_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = input.persistent[t];
   BlockTrace blocks = block_trace(trace, lifetimes, places);
-  TRY(auto best, best_plan(blocks, input));
-  if (!best) return std::unique_ptr<ProposedPlan>();
+  TRY(auto best, best_of(blocks, input));
+  if (!best || best->plan.moves() == 0) return std::unique_ptr<ProposedPlan>();
   proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(blocks, input.machine);
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
-  proposed->run = run_plan(*std::move(best), std::move(blocks));
+  proposed->run = run_plan(std::move(best->plan), std::move(blocks));
   return proposed;
 }
 

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +43,17 @@ struct ProposedPlan {
   // By kernel: where to put what it makes, in order; nothing for what may lie anywhere.
   std::vector<std::vector<std::optional<std::uint64_t>>> births;
 };
+
+// What a run of a recorded iteration would take with this much memory on the device.
+struct Prediction {
+  Bytes device;
+  std::optional<Nanos> iteration;  // nothing: it cannot run there
+  std::string policy;              // empty: nothing would move
+};
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets);
+
+// Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
+inline constexpr std::uint32_t kSpareBlocks = 8;
 
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;

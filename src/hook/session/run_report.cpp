@@ -69,6 +69,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   report.learns = policy && policy->traits.online != nullptr;
   report.eviction_path = state.eviction_path.load();
   if (report.eviction_path == EvictionMethod::automatic) report.eviction_path = session.config.eviction_path;
+  report.unlimited = session.config.unlimited;
   report.device_budget = Bytes{session.config.device_budget_bytes};
   report.host_budget = Bytes{session.config.host_budget_bytes};
   report.peak = {.device = bytes(state.peak_device_bytes),

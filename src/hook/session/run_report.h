@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct RunReport {
     Nanos duration;
     std::uint64_t faults = 0;
   };
+  struct Prediction {  // of an iteration with less memory
+    double part = 0;   // of the peak
+    Bytes device;
+    std::optional<Nanos> iteration;  // nothing: it cannot run there
+    std::string policy;              // empty: nothing would move
+  };
   struct Unmanaged {
     std::int64_t pid = 0;
     std::string name;
@@ -40,6 +47,7 @@ struct RunReport {
   std::string policy;
   bool learns = false;  // the policy does, from the second iteration on
   EvictionMethod eviction_path = EvictionMethod::automatic;
+  bool unlimited = false;
   Bytes device_budget, host_budget;
   PerTier<Bytes> peak;
   Bytes unmanaged_peak;
@@ -53,7 +61,9 @@ struct RunReport {
   std::uint64_t plan_count = 0;       // all of them
   std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
   std::uint64_t unmanaged_count = 0;
-  std::string left_behind;  // names of processes that were ended after the script
+  std::vector<Prediction> predictions;  // of a run without limit
+  std::string not_predicted;            // why there are none
+  std::string left_behind;              // names of processes that were ended after the script
   std::vector<std::string> notices;
   std::string error;                   // what kept the hook from doing its work
   std::string recorded, not_recorded;  // the trace's file, or why there is none

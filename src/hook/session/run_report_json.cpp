@@ -37,6 +37,17 @@ Json phases(const RunReport& report) {
   return list;
 }
 
+Json predictions(const RunReport& report) {
+  Json list = Json::array();
+  for (const RunReport::Prediction& prediction : report.predictions)
+    list.push_back(
+        {{"part_of_peak", prediction.part},
+         {"device_memory_bytes", prediction.device.value},
+         {"seconds_per_iteration", prediction.iteration ? Json(seconds(*prediction.iteration)) : Json(nullptr)},
+         {"policy", prediction.policy.empty() ? Json(nullptr) : Json(prediction.policy)}});
+  return list;
+}
+
 Json unmanaged_processes(const RunReport& report) {
   Json list = Json::array();
   for (const RunReport::Unmanaged& process : report.unmanaged)
@@ -67,6 +78,7 @@ std::string to_json(const RunReport& report) {
       {"made_tensors", report.made_tensors},
       {"policy", report.policy},
       {"eviction_path", to_text(report.eviction_path)},
+      {"unlimited", report.unlimited},
       {"device_budget_bytes", report.device_budget.value},
       {"host_budget_bytes", report.host_budget.value},
       {"peak_device_bytes", report.peak.device.value},
@@ -81,6 +93,8 @@ std::string to_json(const RunReport& report) {
       {"phases", phases(report)},
       {"plan", plan(report)},
       {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
+      {"predictions", predictions(report)},
+      {"no_predictions_because", text_or_null(report.not_predicted)},
       {"iteration_count", report.iteration_count},
       {"iterations", iterations(report)},
       {"unmanaged_process_count", report.unmanaged_count},

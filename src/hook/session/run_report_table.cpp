@@ -61,6 +61,28 @@ void add_phases(const RunReport& report, Lines& lines) {
   }
 }
 
+std::string prediction_table(const RunReport& report) {
+  if (!report.not_predicted.empty())
+    return fmt::format("\nHow it would do with less memory cannot be said: {}\n", report.not_predicted);
+  if (report.predictions.empty()) return {};
+  Table table({{"--device-memory", Align::left},
+               {"of the peak"},
+               {"an iteration"},
+               {"times as long"},
+               {"moves by", Align::left}});
+  const std::vector<RunReport::Phase> phases = phases_of(report);
+  const double now = phases.empty() ? 0 : seconds(phases.back().duration);
+  for (const RunReport::Prediction& prediction : report.predictions) {
+    const bool runs = prediction.iteration.has_value();
+    const double then = runs ? seconds(*prediction.iteration) : 0;
+    table.add_row({fmt::format("{}MiB", prediction.device.value >> 20), fmt::format("{:.0f} %", 100 * prediction.part),
+                   runs ? fmt::format("{:.3f} s", then) : "cannot run",
+                   runs && now > 0 ? fmt::format("{:.2f}", then / now) : "",
+                   runs && prediction.policy.empty() ? "nothing" : prediction.policy});
+  }
+  return "\nPredicted with less memory, once a plan is followed:\n" + table.text();
+}
+
 std::string unmanaged_text(const RunReport& report) {
   constexpr std::size_t kShown = 4;
   std::string text = plural(report.unmanaged_count, "process", "processes") + " besides the first that made tensors:";
@@ -73,8 +95,11 @@ std::string unmanaged_text(const RunReport& report) {
 
 void add_memory(const RunReport& report, Lines& lines) {
   const auto& moved = report.moved;
-  lines.emplace_back("device memory", fmt::format("peak {} of a budget of {}", to_text(report.peak.device),
-                                                  to_text(report.device_budget)));
+  lines.emplace_back(
+      "device memory",
+      report.unlimited
+          ? fmt::format("peak {}; not limited, there is {}", to_text(report.peak.device), to_text(report.device_budget))
+          : fmt::format("peak {} of a budget of {}", to_text(report.peak.device), to_text(report.device_budget)));
   if (report.host_budget.value != 0)
     lines.emplace_back(
         "host memory",
@@ -114,9 +139,9 @@ std::string to_table(const RunReport& report) {
   if (!report.not_recorded.empty()) lines.emplace_back("no trace", report.not_recorded);
   for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
 
-  std::string table = title + "\n";
-  for (const auto& [what, figures] : lines) table += fmt::format("  {:<14}{}\n", what, figures);
-  return table;
+  std::string text = title + "\n";
+  for (const auto& [what, figures] : lines) text += fmt::format("  {:<14}{}\n", what, figures);
+  return text + prediction_table(report);
 }
 
 }  // namespace spillway

@@ -45,6 +45,7 @@ struct SessionConfig {
   SessionMode mode = SessionMode::run;
   EvictionMethod eviction_path = EvictionMethod::automatic;
   std::uint64_t device_budget_bytes = 0;
+  bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;
   std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
   std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step

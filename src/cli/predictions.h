@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "hook/session/run_report.h"
+
+namespace spillway {
+
+// Where the trace goes that predictions are made from, if the user asked for none: gone with this process.
+class MemoryFile {
+ public:
+  static Result<MemoryFile> make();
+  std::string path() const;
+
+ private:
+  explicit MemoryFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  UniqueFd fd_;
+};
+
+// How the iteration that a run without limit has recorded would do with less memory; or why nobody can tell.
+// `keep_trace`: the user asked for it.
+void add_predictions(RunReport& report, const SessionConfig& config, bool keep_trace);
+
+}  // namespace spillway
