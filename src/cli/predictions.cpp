@@ -27,7 +27,10 @@ Result<std::vector<RunReport::Prediction>> predictions(const std::string& trace_
   TRY(const auto predicted, predict(loaded.trace, measured_machine(config), budgets));
   std::vector<RunReport::Prediction> result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
-    result.push_back({kParts[i], predicted[i].device, predicted[i].iteration, predicted[i].policy});
+    result.push_back({.part = kParts[i],
+                      .device = predicted[i].device,
+                      .iteration = predicted[i].device < least_device_budget() ? std::nullopt : predicted[i].iteration,
+                      .policy = predicted[i].policy});
   return result;
 }
 

@@ -108,7 +108,7 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
             .value;
   }
   TRY(config.eviction_path, Pager::check(pager_config(config)));
-  if (plans(options.policy)) measure(config);
+  if (plans(options.policy) || config.unlimited) measure(config);
   return {};
 }
 
@@ -134,7 +134,9 @@ Result<int> run(const RunOptions& options) {
       launch(session, options.command, status ? [&] { status->draw(); } : std::function<void()>()));
   status.reset();
   RunReport report = read_report(*session, supervised);
-  if (report.unlimited && report.made_tensors) add_predictions(report, session->config, !options.record.empty());
+  const bool asked = !options.quiet || !json.empty();
+  if (report.unlimited && report.made_tensors && asked && supervised.exit_status < 128)
+    add_predictions(report, session->config, !options.record.empty());
   if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.

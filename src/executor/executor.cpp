@@ -100,7 +100,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   const bool granted = migration_.protection().grant(event.stream, ready.working_set);
   if (online_) look_ahead(event, granted);
-  if (granted)
+  if (granted && event.waits)
     for (const BlockRange& range : ready.working_set)
       ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
   if (ready.missing == 0) launch(event.stream, out);
@@ -112,6 +112,8 @@ void Executor::look_ahead(const KernelReady& event, bool granted) {
   migration_.protection().came(event.stream, forecast.anew || !wanted);
   migration_.make_room_ahead(wanted ? std::optional(forecast.births) : std::nullopt);
   if (!wanted) return;
+  if (forecast.anew && (plan_ == nullptr || plan_->moves() == 0))
+    migration_.drop_planned_prefetches();  // They were for what does not come.
   for (ExpectedUse& use : forecast.added) {
     for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks);
     migration_.protection().expect(event.stream, std::move(use));

@@ -35,6 +35,7 @@ struct KernelReady {  // The stream's next kernel wants to start. `accesses` is 
   KernelId kernel;  // its place in the planned iteration, or kNoKernel
   std::span<const BlockAccess> accesses;
   ExecutionId execution{};
+  bool waits = true;  // false: it has started, since all was there
 };
 struct KernelDone {
   StreamId stream;

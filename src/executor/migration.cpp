@@ -194,6 +194,8 @@ bool Migration::plan_prefetch(BlockRange blocks) {
   return any;
 }
 
+void Migration::drop_planned_prefetches() { prefetches_ = {}; }
+
 void Migration::drop_planned_evictions(BlockRange blocks) {
   for (const Tier to : {Tier::host, Tier::ssd}) evictions_[to].drop_overlapping(blocks);
 }
@@ -213,7 +215,7 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
   if (!all_have_room) return;
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
-  if (births_ahead_) evict_ahead(*births_ahead_, out);
+  if (births_ahead_ && !table_.dead()) evict_ahead(*births_ahead_, out);  // What is dead makes room at once.
 }
 
 bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
@@ -437,10 +439,9 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     if (!table_.live(block)) bury(block, out);
   });
   if (!up) {
-    if (!cancelled) {
-      ++failed_writes_[move.to];
-      give_up_ready_frames(out);  // They may be what there is no space for.
-    }
+    if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
+    if (!cancelled) ++failed_writes_[move.to];
+    if (!flight.recalled) give_up_ready_frames(out);  // They may be what there is no space for.
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;

@@ -40,7 +40,8 @@ struct Failure {
 // first, then what a kernel waits for, then what the plan wants (G10 section 4.5: queues and arbiter). A wish is looked
 // at again each time a piece of it can start, so it may be stale: what has already happened to a block is skipped.
 //
-// Room on the device is made for faults and needs only; a planned prefetch waits in its queue until there is room.
+// Room on the device is made for faults and needs; a planned prefetch waits in its queue until there is room, unless
+// make_room_ahead() says otherwise.
 class Migration {
  public:
   Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks);
@@ -66,6 +67,7 @@ class Migration {
   // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
   // come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
+  void drop_planned_prefetches();
   // From now on room is made for planned prefetches, and for so much that will be made: blocks leave that nothing
   // protects (DeepUM section 5.1). Nothing: what is only planned waits until there is room.
   void make_room_ahead(std::optional<Bytes> births) { births_ahead_ = births; }

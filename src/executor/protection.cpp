@@ -12,6 +12,9 @@ namespace {
 // Long enough for a thread to finish the instruction that it faulted in, even while others run small kernels.
 constexpr std::uint64_t kStaleAfter = 16;
 
+// A stream that has run no kernel while others ran so many will not soon.
+constexpr std::uint64_t kForgottenAfter = 256;
+
 void pin(PageTable& table, std::span<const BlockRange> blocks) {
   for (const BlockRange& range : blocks)
     for (BlockId block = range.first; block < range.end(); ++block.value) table.pin(block);
@@ -37,6 +40,8 @@ void Protection::revoke(StreamId stream) {
   }
   if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
   ++revocations_;
+  for (Expectation& expected : expectations_)
+    if (expected.came_at + kForgottenAfter <= revocations_) came(expected.stream, true);
   for (auto other = windows_.begin(); other != windows_.end() && other->fault_at + kStaleAfter <= revocations_;)
     other = other->waits ? std::next(other) : close(other);
 }
@@ -67,6 +72,7 @@ Protection::Expectation& Protection::expectation(StreamId stream) {
 }
 
 void Protection::came(StreamId stream, bool anew) {
+  expectation(stream).came_at = revocations_;
   auto& kernels = expectation(stream).kernels;
   while (!kernels.empty()) {
     unpin(kernels.front());
@@ -106,12 +112,13 @@ void Protection::unpin_oldest(Window& window) {
 
 bool Protection::relax(StreamId stream) {
   // What is only expected first, and of that what is expected last.
-  for (Expectation& expected : expectations_) {
-    if (expected.kernels.empty()) continue;
-    unpin(expected.kernels.back());
-    expected.kernels.pop_back();
-    return true;
-  }
+  for (Expectation& expected : expectations_)
+    for (auto kernel = expected.kernels.rbegin(); kernel != expected.kernels.rend(); ++kernel) {
+      if (kernel->empty()) continue;
+      unpin(*kernel);
+      kernel->clear();  // Its place stays: the next one to come is still the first.
+      return true;
+    }
   // Somebody else's window first: with a budget of a whole window for each thread, only threads that stopped lose it.
   for (auto window = windows_.begin(); window != windows_.end(); ++window) {
     if (window->stream == stream) continue;

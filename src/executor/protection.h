@@ -17,7 +17,7 @@ namespace spillway {
 //    the device, so that a granted kernel can always be served.
 //  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a
 //    small budget must be slow, never a livelock.
-//  - An expectation protects what the kernels to come on a stream will use.
+//  - An expectation protects what the kernels to come on a stream will use, as long as it runs any.
 // None can block anybody for ever: relax() takes protection away, least valuable first.
 class Protection {
  public:
@@ -59,6 +59,7 @@ class Protection {
   struct Expectation {
     StreamId stream;
     std::deque<std::vector<BlockRange>> kernels;
+    std::uint64_t came_at = 0;  // when its last kernel started, counted in revocations
   };
   Expectation& expectation(StreamId stream);
   void unpin(std::span<const BlockRange> blocks);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <xxhash.h>
 
 #include <cstdlib>
@@ -17,8 +18,12 @@ namespace {
 // One file for each drive.
 std::string kept_in(const ThisMachine& options) {
   struct stat status{};
-  if (::stat(options.ssd_folder.c_str(), &status) == 0)
-    return fmt::format("{}/this-{}-{}.toml", options.cache_folder, major(status.st_dev), minor(status.st_dev));
+  struct statfs system{};
+  if (::stat(options.ssd_folder.c_str(), &status) == 0 && ::statfs(options.ssd_folder.c_str(), &system) == 0) {
+    const auto& id = system.f_fsid.__val;  // Device numbers may be another drive's after a restart.
+    return fmt::format("{}/this-{}-{}-{:08x}{:08x}.toml", options.cache_folder, major(status.st_dev),
+                       minor(status.st_dev), static_cast<unsigned>(id[0]), static_cast<unsigned>(id[1]));
+  }
   const std::string& folder = options.ssd_folder;
   return fmt::format("{}/this-{:016x}.toml", options.cache_folder, XXH3_64bits(folder.data(), folder.size()));
 }

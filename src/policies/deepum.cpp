@@ -13,8 +13,9 @@ namespace {
 constexpr std::size_t kAhead = 32;
 // But not so far that what they use takes more than this part of the device: what is needed next would leave again.
 constexpr double kMostOfDevice = 0.5;
-// Room is kept for what so many of them make.
+// Room is kept for what so many of them make, up to this part of the device.
 constexpr std::size_t kBirthsAhead = 4;
+constexpr double kMostBirths = 0.125;
 // A script that never repeats itself must not fill the memory: then all is learned anew.
 constexpr std::size_t kMostExecutions = std::size_t{1} << 17;
 constexpr std::size_t kMostSuccessors = 32;
@@ -38,7 +39,7 @@ struct Execution {
   std::vector<Operand> operands;      // of the last time
   std::vector<Operand> faulted;       // single blocks of sparse operands, the most recent last
   std::size_t most_faulted = 0;       // such blocks at a time
-  Bytes births;                       // bytes that were given room during it, the last time
+  Bytes births;                       // blocks that came to life during it, the most at a time, the last time
 };
 
 // A kernel that is expected.
@@ -59,16 +60,24 @@ struct Stream {
 class Deepum final : public OnlinePolicy {
  public:
   explicit Deepum(Bytes device)
-      : most_ahead_(static_cast<std::size_t>(static_cast<double>(device.value) * kMostOfDevice) / kBlockBytes.value) {}
+      : most_ahead_(static_cast<std::size_t>(static_cast<double>(device.value) * kMostOfDevice) / kBlockBytes.value),
+        most_births_{static_cast<std::uint64_t>(static_cast<double>(device.value) * kMostBirths)} {}
 
   void allocated(const Allocated& event) override {
-    born_ += kBlockBytes * event.blocks.count;
+    for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
+      born_ += ++tensors_[block] == 1 ? 1 : 0;
+    most_born_ = std::max(most_born_, born_);
     if (event.label == TensorLabel{}) return;
     living_[event.label] = {event.tensor, event.blocks};
     labels_[event.tensor] = event.label;
   }
 
   void freed(const Freed& event) override {
+    for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
+      if (const auto tensors = tensors_.find(block); --tensors->second == 0) {
+        tensors_.erase(tensors);
+        --born_;
+      }
     const auto label = labels_.find(event.tensor);
     if (label == labels_.end()) return;
     if (const auto tensor = living_.find(label->second); tensor != living_.end() && tensor->second.id == event.tensor)
@@ -77,10 +86,10 @@ class Deepum final : public OnlinePolicy {
   }
 
   void faulted(const Faulted& event) override {
-    const auto stream = streams_.find(event.stream);
-    if (stream == streams_.end()) return;
-    for (const BlockAccess& access : stream->second.sparse)
-      if (access.blocks.contains(event.blocks.first)) learn(stream->second, access, event.blocks.first);
+    // A kernel's helper threads (OpenMP's) fault as streams of their own.
+    for (auto& [id, stream] : streams_)
+      for (const BlockAccess& access : stream.sparse)
+        if (access.blocks.contains(event.blocks.first)) learn(stream, access, event.blocks.first);
   }
 
   Forecast kernel_ready(const KernelReady& event, bool wanted) override {
@@ -110,11 +119,11 @@ class Deepum final : public OnlinePolicy {
   void learn(Stream& stream, const KernelReady& event) {
     if (stream.current != ExecutionId{}) {
       Execution& last = executions_[stream.current];
-      last.births = born_;
+      last.births = kBlockBytes * static_cast<std::uint64_t>(most_born_);
       follows(last.successors, {stream.before, event.execution});
       stream.before = {stream.before[1], stream.before[2], stream.current};
     }
-    born_ = {};
+    born_ = most_born_ = 0;
     stream.current = event.execution;
     stream.faulted = 0;
     stream.sparse.clear();
@@ -176,14 +185,19 @@ class Deepum final : public OnlinePolicy {
     };
     forecast.births += executions_[current].births;
     for (const Ahead& known : stream.ahead) go_on(known.execution);
-    while (stream.ahead.size() < kAhead && stream.used_ahead.size() < most_ahead_) {
+    while (stream.ahead.size() < kAhead) {
       const ExecutionId next = predict(before, current);
-      if (next == ExecutionId{}) return;
-      const ExpectedUse& use = stream.ahead.emplace_back(next, use_of(executions_[next])).use;
+      if (next == ExecutionId{}) break;
+      ExpectedUse use = use_of(executions_[next]);
+      std::size_t more = 0;
+      for_each_block(use, [&](BlockId block) { more += !stream.used_ahead.contains(block); });
+      if (stream.used_ahead.size() + more > most_ahead_) break;
       for_each_block(use, [&](BlockId block) { ++stream.used_ahead[block]; });
       forecast.added.push_back(use);
+      stream.ahead.emplace_back(next, std::move(use));
       go_on(next);
     }
+    forecast.births = std::min(forecast.births, most_births_);
   }
 
   static void forget_first(Stream& stream) {
@@ -217,11 +231,13 @@ class Deepum final : public OnlinePolicy {
   }
 
   std::size_t most_ahead_;  // blocks
+  Bytes most_births_;
   std::unordered_map<ExecutionId, Execution> executions_;
   std::unordered_map<StreamId, Stream> streams_;
   std::unordered_map<TensorLabel, Living> living_;
   std::unordered_map<TensorId, TensorLabel> labels_;
-  Bytes born_;  // since the last kernel began
+  std::unordered_map<BlockId, std::uint32_t> tensors_;  // that live in a block
+  std::int64_t born_ = 0, most_born_ = 0;               // blocks since the last kernel began, less those that died
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "pager_support.h"
+#include "policies/deepum.h"
 
 namespace spillway {
 namespace {
@@ -46,6 +47,24 @@ std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
   }
   return plan;
 }
+
+// Expects anything.
+class Liar final : public OnlinePolicy {
+ public:
+  void allocated(const Allocated& event) override { homes_.push_back(event.blocks); }
+  void freed(const Freed&) override {}
+  void faulted(const Faulted&) override {}
+  Forecast kernel_ready(const KernelReady&, bool wanted) override {
+    Forecast forecast{.anew = random_() % 3 == 0, .added = {}, .births = kBlockBytes * (random_() % 4)};
+    for (std::uint64_t count = random_() % 4; wanted && count > 0 && !homes_.empty(); --count)
+      forecast.added.push_back({homes_[random_() % homes_.size()]});
+    return forecast;
+  }
+
+ private:
+  std::mt19937_64 random_{1};
+  std::vector<BlockRange> homes_;  // of all tensors that there ever were
+};
 
 // Does at random what scripts do, and compares every byte with the copy.
 class Program {
@@ -91,7 +110,7 @@ class Program {
     std::optional<std::uint64_t> place;
     if (apart_ && below(2) == 0)
       place = kBlockBytes.value * apart_->first.value + below(kBlockBytes.value * apart_->count / 4096) * 4096;
-    auto memory = pager_.allocate(bytes, place);
+    auto memory = pager_.allocate(bytes, place, {1 + below(20)});
     if (!memory) {  // Other threads have the rest.
       ASSERT_EQ(memory.error().code, Errc::out_of_memory) << memory.error().message;
       if (!tensors_.empty()) release(below(tensors_.size()));
@@ -124,7 +143,8 @@ class Program {
     }
     const KernelId kernel{static_cast<std::uint32_t>(below(kKernels))};
     const auto plan = plan_;
-    pager_.kernel_ready(stream, plan && below(4) > 0 ? NextKernel{plan.get(), kernel} : NextKernel{}, extents);
+    const NextKernel unplanned{.plan = nullptr, .kernel = kNoKernel, .execution = {1 + below(5)}};
+    pager_.kernel_ready(stream, plan && below(4) > 0 ? NextKernel{plan.get(), kernel} : unplanned, extents);
     for (const ByteExtent& extent : extents)
       for (const Tensor& tensor : tensors_)
         if (tensor.memory == extent.begin) {
@@ -152,7 +172,8 @@ class Program {
 TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
-    const PagerConfig config = PagerTest::config();
+    PagerConfig config = PagerTest::config();
+    config.online = [](Bytes) -> std::unique_ptr<OnlinePolicy> { return std::make_unique<Liar>(); };
     auto pager = started(config);
     const auto apart = pager->set_apart(kBlockBytes * 30);
     ASSERT_TRUE(apart);
@@ -179,7 +200,8 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
   Bytes came_back;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
-    const PagerConfig config = PagerTest::config();
+    PagerConfig config = PagerTest::config();
+    if (seed == 2) config.online = make_deepum;
     auto pager = started(config);
     constexpr int kThreads = 3;
     std::vector<std::thread> threads;
@@ -206,6 +228,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
 TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   PagerConfig config = PagerTest::config();
   config.ssd_capacity = 64_MiB;
+  config.online = make_deepum;
   auto pager = started(config);
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < 20; ++thread)

@@ -46,7 +46,6 @@ struct RunBadUse : Program {
   }
 };
 
-TEST_F(RunBadUse, TheBudgetIsMissing) { expect_refused({"run", "--", "touch", "ran"}, 2, {"--device-memory"}); }
 TEST_F(RunBadUse, TheCommandIsMissing) { expect_refused({"run", "--device-memory", "1GiB"}, 2, {"COMMAND"}); }
 TEST_F(RunBadUse, TheBudgetIsNoSize) {
   expect_refused({"run", "--device-memory", "12 apples", "--", "touch", "ran"}, 2,

@@ -61,7 +61,7 @@ def scripts_that_change(spillway):
     printed, report = run(spillway, half_of(unlimited), "auto", *script)
     faults = [iteration["faults"] for iteration in report["iterations"]]
     check(printed == expected, printed, expected)
-    check(report["replans"] >= 1, report)
+    check(report["replans"] >= 1 and report["plan"]["followed_since_iteration"] > 12, report)  # The batch changes at the tenth.
     check(faults[-1] < 5, faults)
     print("ok another plan when the batch has changed, faults", faults, flush=True)
 

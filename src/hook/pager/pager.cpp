@@ -106,8 +106,7 @@ void Pager::run() noexcept {
     const auto event = machine_->wait();
     if (!event && machine_->stopped()) return;
     if (!event) return fail_for_good(event.error().message);
-    if (const auto* ready = std::get_if<KernelReady>(&event->what); ready && ready->kernel != kNoKernel)
-      follow_new_plan(executor);
+    if (std::holds_alternative<KernelReady>(event->what)) follow_new_plan(executor);
     executor.on(event->what, commands);
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
     machine_->submit(commands);
@@ -188,7 +187,7 @@ std::uint32_t Pager::small_blocks() {
 
 void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(plan_mutex_);
   adopted_ = std::move(plan);
   adopted_is_new_.store(true, std::memory_order_release);
 }
@@ -197,7 +196,7 @@ void Pager::follow_new_plan(Executor& executor) {
   if (!adopted_is_new_.load(std::memory_order_acquire)) return;
   std::shared_ptr<const RunPlan> next;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(plan_mutex_);
     adopted_is_new_.store(false, std::memory_order_relaxed);
     next = std::move(adopted_);
   }
@@ -280,7 +279,8 @@ Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<c
   const bool waits = (planned || looks_ahead) && !all_there;
   const bool urgent = waits || (looks_ahead && is_time_to_wake()) ||
                       (planned && (kernel.plan->starts[kernel.kernel.value] || needs_frames(kernel)));
-  machine_->inbox().kernel_ready({stream, planned ? kernel.kernel : kNoKernel, accesses, kernel.execution}, urgent);
+  machine_->inbox().kernel_ready({stream, planned ? kernel.kernel : kNoKernel, accesses, kernel.execution, waits},
+                                 urgent);
   const std::uint32_t own = ++readied_[stream.value];
   if (!waits) return {};
   const Nanos begin = now();

@@ -27,8 +27,8 @@
 namespace spillway {
 
 // Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the
-// process that started it; none waits for the run loop, and none may be made while holding what a thread needs that
-// faults on managed memory (none of these touch it).
+// process that started it; only kernel_ready() waits for the run loop, and none may be made while holding what a thread
+// needs that faults on managed memory (none of these touch it).
 //
 // In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing.
 class Pager {
@@ -52,8 +52,8 @@ class Pager {
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
   // A kernel is about to use these bytes (what is not managed is passed over), and has ended. One that has its place in
-  // a plan's iteration waits here for all that it uses, if that fits, others for what is on its way; returns how long.
-  // What is absent all the same it faults.
+  // a plan's iteration waits here for all that it uses, if that fits, as do all where an online policy looks ahead;
+  // returns how long. What is absent all the same it faults.
   Nanos kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 
@@ -62,7 +62,7 @@ class Pager {
   // No plan's tensors are put there any more.
   void give_up(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
-  // The plan is followed from the next kernel on that names one.
+  // The plan is followed from the next kernel on. One without kernels: none is followed any more.
   void adopt(std::shared_ptr<const RunPlan> plan);
   std::uint32_t device_blocks() const { return machine_->device_blocks(); }
   std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
@@ -102,7 +102,8 @@ class Pager {
   std::atomic<std::uint64_t> launch_wait_{0};  // nanoseconds
   std::atomic<bool> memory_is_short_{false};   // once more was in use than the device holds
   std::atomic<std::uint64_t> woken_at_{0};     // when a kernel last woke the run loop; nanoseconds
-  std::shared_ptr<const RunPlan> adopted_;     // not followed yet; guarded by mutex_
+  std::mutex plan_mutex_;                      // guards the next
+  std::shared_ptr<const RunPlan> adopted_;     // not followed yet
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's
   std::thread thread_;

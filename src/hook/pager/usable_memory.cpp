@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,14 @@ namespace spillway {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where control groups say what memory may be and is used, in both of their versions.
+struct Hierarchy {
+  const char *root, *controllers, *limit, *used;
+};
+constexpr std::array kHierarchies{
+    Hierarchy{"/sys/fs/cgroup", "", "memory.max", "memory.current"},
+    Hierarchy{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"}};
 
 // The number in a control group's file; nothing if there is no such file or it says "max".
 std::optional<Bytes> limit_in(const fs::path& file) {
@@ -42,11 +51,24 @@ std::string own_group(std::string_view controllers) {
 
 // The least limit of the group and of all that contain it. Inside a container the path is that of the host, and its
 // own group is the root: that is looked at in any case.
-std::optional<Bytes> group_limit(const fs::path& root, std::string_view controllers, const char* file) {
-  std::optional<Bytes> least = limit_in(root / file);
-  for (fs::path group = fs::path(own_group(controllers)).relative_path(); !group.empty(); group = group.parent_path())
-    if (const auto limit = limit_in(root / group / file); limit && (!least || *limit < *least)) least = limit;
+std::optional<Bytes> group_limit(const Hierarchy& groups, bool less_what_is_used) {
+  std::optional<Bytes> least;
+  const auto look_at = [&](const fs::path& group) {
+    auto limit = limit_in(group / groups.limit);
+    if (limit && less_what_is_used) *limit = excess(*limit, limit_in(group / groups.used).value_or(Bytes{}));
+    if (limit && (!least || *limit < *least)) least = limit;
+  };
+  look_at(groups.root);
+  for (fs::path group = fs::path(own_group(groups.controllers)).relative_path(); !group.empty();
+       group = group.parent_path())
+    look_at(fs::path(groups.root) / group);
   return least;
+}
+
+Bytes least_group_limit(Bytes most, bool less_what_is_used) {
+  for (const Hierarchy& groups : kHierarchies)
+    if (const auto limit = group_limit(groups, less_what_is_used); limit && *limit < most) most = *limit;
+  return most;
 }
 
 }  // namespace
@@ -54,15 +76,10 @@ std::optional<Bytes> group_limit(const fs::path& root, std::string_view controll
 Result<Bytes> usable_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages <= 0 || page <= 0) return fail(Errc::unavailable, "cannot tell how much memory this machine has");
-  Bytes least{static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)};
-  for (const auto& limit : {group_limit("/sys/fs/cgroup", "", "memory.max"),
-                            group_limit("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes")})
-    if (limit && *limit < least) least = *limit;
-  return least;
+  return least_group_limit(Bytes{static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)}, false);
 }
 
 Result<Bytes> free_memory() {
-  TRY(const Bytes usable, usable_memory());
   TRY(const std::string text, read_file("/proc/meminfo", 1_MiB));
   constexpr std::string_view kLine = "MemAvailable:";
   const std::size_t line = text.find(kLine);
@@ -71,7 +88,7 @@ Result<Bytes> free_memory() {
   std::uint64_t kibibytes = 0;
   if (std::from_chars(text.data() + begin, text.data() + text.size(), kibibytes).ec != std::errc{})
     return fail(Errc::unavailable, "/proc/meminfo does not say how much memory is free");
-  return std::min(usable, Bytes{kibibytes << 10});
+  return least_group_limit(Bytes{kibibytes << 10}, true);
 }
 
 }  // namespace spillway

@@ -19,12 +19,14 @@ Planning::~Planning() {
 bool Planning::wants(const Recorder::Progress& progress) const {
   if (thread_.joinable() || progress.iteration == 0) return false;
   if (progress.iteration != iteration_) return true;
-  if (progress.iteration != followed_iteration_ || progress.repetitions < kSettled) return false;
+  if (progress.iteration != followed_iteration_ || progress.repetitions < repetitions_ + least_) return false;
   return std::abs(seconds(progress.average) - seconds(planned_sum_)) > kThreshold * seconds(planned_sum_);
 }
 
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
+  least_ = iteration_ == progress.iteration ? 2 * least_ : kLeastIterations;
+  repetitions_ = progress.repetitions;
   iteration_ = progress.iteration;
   planned_sum_ = progress.average;
   PlanningInput input{.iteration = std::move(iteration),
@@ -61,17 +63,22 @@ void Planning::run(const PlanningInput& input) noexcept {
   done_.store(true, std::memory_order_release);
 }
 
-std::optional<Planning::Outcome> Planning::take() {
+std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
   if (!thread_.joinable() || !done_.load(std::memory_order_acquire)) return std::nullopt;
   thread_.join();
   Outcome outcome{.plan = std::move(plan_),
                   .is_first = followed_iteration_ != iteration_,
                   .planning_time = planning_time_,
                   .error = std::move(error_)};
-  if (!outcome.plan) return outcome;
+  if (outcome.plan && now.iteration != iteration_) {
+    if (outcome.is_first) pager_.give_up(outcome.plan->places.apart);
+    outcome.plan = nullptr;
+  }
+  if (!outcome.is_first && !outcome.plan) return outcome;
   if (outcome.is_first && places_) pager_.give_up(places_->apart);
-  places_ = outcome.plan->places;
-  followed_iteration_ = iteration_;
+  places_ = outcome.plan ? std::optional(outcome.plan->places) : std::nullopt;
+  followed_iteration_ = outcome.plan ? iteration_ : 0;
+  if (outcome.is_first) repetitions_ = 0;  // Averages begin anew.
   return outcome;
 }
 

@@ -28,19 +28,21 @@ class Planning {
               const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
   // Once for each submission: what came of it.
   struct Outcome {
-    std::shared_ptr<const ProposedPlan> plan;  // null: none is needed, or `error`
-    bool is_first = false;                     // for this iteration
+    std::shared_ptr<const ProposedPlan>
+        plan;               // null: none is needed, or `error`, or the script does something else now
+    bool is_first = false;  // for this iteration
     Nanos planning_time;
     std::string error;
   };
-  std::optional<Outcome> take();
+  std::optional<Outcome> take(const Recorder::Progress& now);
   Pager& pager() { return pager_; }
 
  private:
   void run(const PlanningInput& input) noexcept;
 
-  // An average of so many iterations is believed.
-  static constexpr std::uint64_t kSettled = 2;
+  // A plan stands for so many iterations at least, twice as many each time that it is made again: times that go up and
+  // down (other programs, checkpoints) must not keep us planning.
+  static constexpr std::uint64_t kLeastIterations = 2;
   // So much may the sum of all times change (TENSILE section IV-E: |s' - s| / s).
   static constexpr double kThreshold = 0.05;
 
@@ -48,10 +50,11 @@ class Planning {
   MachineModel machine_;
   std::string policy_;
   std::thread thread_;
-  std::uint64_t iteration_ = 0;           // planned for last
-  Nanos planned_sum_;                     // of the times that the plan was made from
-  std::optional<PlannedPlaces> places_;   // of the plan that is followed
-  std::uint64_t followed_iteration_ = 0;  // what it is for
+  std::uint64_t iteration_ = 0;                               // planned for last
+  Nanos planned_sum_;                                         // of the times that the plan was made from
+  std::uint64_t repetitions_ = 0, least_ = kLeastIterations;  // when that was; until it may be made again
+  std::optional<PlannedPlaces> places_;                       // of the plan that is followed
+  std::uint64_t followed_iteration_ = 0;                      // what it is for
   // The thread's until done_.
   std::unique_ptr<ProposedPlan> plan_;
   std::string error_;

@@ -32,7 +32,7 @@ Recorder::Progress Recorder::progress() const {
   if (wanted_ != 0 || !has_iteration()) return progress;
   progress.iteration = found_count_;
   progress.repetitions = averaged_;
-  for (const KernelTimes& times : times_) progress.average += times.average().duration + times.average().gap;
+  for (const KernelTimes& times : times_) progress.average += times.average().duration;
   return progress;
 }
 

@@ -49,7 +49,7 @@ class Recorder {
   struct Progress {
     std::uint64_t iteration = 0;    // its number; 0: none has been found
     std::uint64_t repetitions = 0;  // in the averages
-    Nanos average;                  // the sum of all averages
+    Nanos average;                  // of the kernels' durations, summed
   };
   Progress progress() const;
   // What comes now takes another time than what was: averages begin anew.

@@ -1,6 +1,7 @@
 #include "hook/session/live_status.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ std::string status_text(const Session& session, const LiveStatus::Moment& before
   text += fmt::format("  stall {:.0f} %  device {}", elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0,
                       to_text(Bytes{state.device_bytes.load()}));
   if (session.config.host_budget_bytes != 0) text += fmt::format("  host {}", to_text(Bytes{state.host_bytes.load()}));
-  return text + fmt::format("  ssd {}  in {:.2f} GB/s  out {:.2f} GB/s", to_text(Bytes{state.ssd_bytes.load()}),
+  return text + fmt::format("  ssd {}  in {:.1f}, out {:.1f} GB/s", to_text(Bytes{state.ssd_bytes.load()}),
                             per_second(before.in, now.in, elapsed) / 1e9,
                             per_second(before.out, now.out, elapsed) / 1e9);
 }
@@ -53,8 +54,12 @@ LiveStatus::~LiveStatus() {
 // The cursor stays at the line's start, so that what the script prints does not begin behind our text.
 void LiveStatus::draw() {
   if (!enabled_ || session_.state.owner_pid.load() == 0) return;
+  if (::tcgetpgrp(STDERR_FILENO) != ::getpgrp()) return;  // The terminal is somebody else's now.
   const Moment now = moment_of(session_.state, Nanos{monotonic_ns()});
-  tell("\r\x1b[K" + status_text(session_, last_, now) + "\r");
+  winsize size{};
+  const std::size_t columns =
+      ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
+  tell("\r\x1b[K" + status_text(session_, last_, now).substr(0, columns) + "\r");
   drawn_ = true;
   last_ = now;
 }

@@ -32,7 +32,7 @@ class LiveStatus {
 
 LiveStatus::Moment moment_of(const SessionState& state, Nanos at);
 
-// "iteration 7, 4.210 s  stall 3 %  device 824 MiB  ssd 803 MiB  in 0.41 GB/s  out 0.40 GB/s": the last iteration that
+// "iteration 7, 4.210 s  stall 3 %  device 824 MiB  ssd 803 MiB  in 0.4, out 0.4 GB/s": the last iteration that
 // has ended, and what happened between the two moments.
 std::string status_text(const Session& session, const LiveStatus::Moment& before, const LiveStatus::Moment& now);
 

@@ -63,7 +63,8 @@ Json plan(const RunReport& report) {
           {"predicted_seconds", seconds(last.predicted)},
           {"link_bound_seconds", seconds(last.link_bound)},
           {"planning_seconds", seconds(last.planning)},
-          {"adopted_at_iteration", report.plans.front().adopted_at_iteration}};
+          {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
+          {"followed_since_iteration", last.adopted_at_iteration}};
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

@@ -56,7 +56,7 @@ void add_phases(const RunReport& report, Lines& lines) {
                     seconds(phase.duration), plural(phase.faults, "fault", "faults"));
     if (&phase != &phases.front() && phase.duration > Nanos{})
       text += fmt::format(", {:.2f} times as fast as {}", seconds(phases.front().duration) / seconds(phase.duration),
-                          phases.front().name);
+                          phases.front().iterations == 1 ? "the first iteration" : phases.front().name);
     lines.emplace_back(phase.name, text);
   }
 }

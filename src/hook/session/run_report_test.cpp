@@ -69,7 +69,8 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   add_plan(**session, "g10", {.predicted_ns = 1'500'000'000, .link_bound_ns = 500'000'000, .planning_ns = 1'000'000});
   const Json object = json();
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
-                                            "planning_seconds": 0.001, "adopted_at_iteration": 2})"));
+                                            "planning_seconds": 0.001, "adopted_at_iteration": 2,
+                                            "followed_since_iteration": 3})"));
   EXPECT_EQ(object["replans"], 1);
   EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"),
             std::string::npos);

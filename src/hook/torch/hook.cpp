@@ -86,6 +86,9 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   Accesses accesses = accesses_of(op, arguments, storages_);
   const bool gradients = c10::GradMode::is_enabled();
   auto kernel = std::make_unique<RunningKernel>();
+  // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
+  if (op.makes_views)
+    for (ByteExtent& extent : accesses.extents) extent.sparse = true;
   kernel->op = &op;
   kernel->lineage = accesses.lineage;
   kernel->event.name = op.name;
@@ -213,12 +216,12 @@ void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
-  if (auto outcome = planning->take()) {
-    if (!outcome->error.empty())
-      add_notice(session_, "the run goes on as before, since planning failed: " + outcome->error);
-    if (outcome->plan) take_up(*outcome);
-  }
   const Recorder::Progress progress = recorder_->progress();
+  if (const auto outcome = planning->take(progress)) {
+    if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
+      add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
+    take_up(*outcome);
+  }
   if (!planning->wants(progress)) return;
   const auto all = storages_.all();
   planning->submit(*recorder_->iteration(), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
@@ -230,7 +233,12 @@ void Hook::plan_ahead() {
 }
 
 void Hook::take_up(const Planning::Outcome& outcome) {
+  if (!outcome.plan && !outcome.is_first) return;  // The one that there is goes on.
   plan_ = outcome.plan;
+  if (!plan_) {
+    follower_.reset();
+    return memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
+  }
   if (outcome.is_first) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.

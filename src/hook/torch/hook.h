@@ -102,6 +102,7 @@ class Hook {
   std::optional<Recorder> recorder_;
   std::shared_ptr<const ProposedPlan> plan_;  // that is followed
   std::optional<Follower> follower_;          // of its iteration
+  std::string planning_error_;                // the last one
   Iterations iterations_;
   ForeignMemory foreign_;
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one

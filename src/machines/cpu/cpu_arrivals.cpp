@@ -194,6 +194,7 @@ void CpuMachine::answer(const Job& job, bool done) {
 void CpuMachine::refuse(const Job& job, int error) {
   refused(error);
   delayed_.push_back(MoveFailed{job.move.id, true});
+  delayed_are_waited_for_ |= job.move.urgency != Urgency::plan;
   jobs_.erase(job.move.id.value);
 }
 
@@ -210,7 +211,7 @@ void CpuMachine::note_usage() {
 
 // Something waits for what only the script's threads can bring about, and those do not ring.
 bool CpuMachine::waits_for_room() const {
-  return !delayed_.empty() || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
+  return delayed_are_waited_for_ || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
          (!writes_.empty() && writing_ == 0) || (!reads_.empty() && reading_ == 0);
 }
 

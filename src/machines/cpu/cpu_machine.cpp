@@ -96,12 +96,13 @@ Result<Stamped> CpuMachine::wait() {
     pump();
     if (!faults_.empty() || !answers_.empty()) continue;
     limit_waiting();
-    const bool look_again = waits_for_room() || !kept_.empty();
+    const bool look_again = waits_for_room() || !delayed_.empty() || !kept_.empty();
     const std::optional<std::chrono::microseconds> timeout = look_again ? std::optional(kRetry) : std::nullopt;
     ended_.clear();
     TRY_VOID(io_->wait(ended_, timeout));
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
     delayed_.clear();
+    delayed_are_waited_for_ = false;
     for (const Completion& completion : ended_) transfer_ended(completion);
     pump();
     collect();
@@ -150,7 +151,7 @@ std::optional<Event> CpuMachine::next_resumed() {
     state.deferred.pop_front();
     if (message.kind == Inbox::Kind::kernel_done) return KernelDone{message.stream};
     state.launched = false;
-    return KernelReady{message.stream, message.kernel, resumed_accesses_, message.execution};
+    return KernelReady{message.stream, message.kernel, resumed_accesses_, message.execution, message.waits};
   }
   return std::nullopt;
 }
@@ -187,7 +188,7 @@ std::optional<Event> CpuMachine::tell_kernel(const Inbox::Message& message, std:
   }
   if (!ready) return KernelDone{message.stream};
   state.launched = false;
-  return KernelReady{message.stream, message.kernel, accesses, message.execution};
+  return KernelReady{message.stream, message.kernel, accesses, message.execution, message.waits};
 }
 
 std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {

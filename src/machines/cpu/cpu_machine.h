@@ -58,8 +58,8 @@ struct CpuMachineOptions {
 //   same happens to a dead block that cannot be taken off because its pages are locked.
 //
 // Note [Kernels that are over]
-// Nobody waits for Launch here: kernels start at once and fault. A KernelDone (and what follows it on its stream) is
-// told only after the executor has launched the kernel, which its own moves in flight may delay.
+// Most kernels do not wait for Launch: they start at once and fault. A KernelDone (and what follows it on its stream)
+// is told only after the executor has launched the kernel, which its own moves in flight may delay.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -210,7 +210,8 @@ class CpuMachine final : public Machine {
   std::vector<StreamId> resumable_;
   std::deque<FaultQueue::Entry> faults_;
   std::deque<Event> answers_;
-  std::vector<Event> delayed_;          // answers that must not be told before others had their turn
+  std::vector<Event> delayed_;  // answers that must not be told before others had their turn
+  bool delayed_are_waited_for_ = false;
   std::optional<Nanos> waiting_since_;  // for room, and nothing has moved since
   int last_refusal_ = 0;                // why a block could not be taken off; an errno
   std::vector<Completion> ended_;

@@ -18,7 +18,11 @@ void Inbox::freed(TensorId tensor, BlockRange blocks) {
 }
 
 void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
-  post({.kind = Kind::kernel_ready, .stream = kernel.stream, .kernel = kernel.kernel, .execution = kernel.execution},
+  post({.kind = Kind::kernel_ready,
+        .stream = kernel.stream,
+        .kernel = kernel.kernel,
+        .execution = kernel.execution,
+        .waits = kernel.waits},
        kernel.accesses, urgent);
 }
 

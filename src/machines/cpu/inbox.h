@@ -25,6 +25,7 @@ class Inbox {
     StreamId stream{};
     KernelId kernel{};
     ExecutionId execution{};
+    bool waits = true;
     TensorId tensor{};
     TensorLabel label{};
     BlockRange blocks{};

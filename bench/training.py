@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Trains one of the examples with less and less memory, under each policy, beside its peers, and prints the ratios.
+
+  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--rounds 3] [--steps 12] [--json FILE] [-- ARGUMENTS]
+
+The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as many bytes less
+than it takes by itself as the budget does, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
+
+Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
+spread the distance between the quartiles over the median. A run during which other processes used more than a tenth of a core is marked
+with "!" and repeated once. Losses and weights must be equal in all cells."""
+
+import argparse
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
+LAST = 5  # iterations of a run that count: a plan is followed by then
+FOREIGN = 0.1  # cores that others may use
+
+
+def busy_seconds():
+    """CPU time that all processes of the machine have used, and of that what our ended children have."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq, *_ = map(int, file.readline().split()[1:])
+    own = os.times()
+    tick = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq) / tick, own.children_user + own.children_system
+
+
+class Run:
+    """One training run: what it printed, how long its steps took, and what Spillway says of it."""
+
+    def __init__(self, command, report=None):
+        machine, children = busy_seconds()
+        begin = time.monotonic()
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(command, stdout=output, stderr=errors)
+            process.wait()
+            output.seek(0)
+            errors.seek(0)
+            printed, complaints = output.read(), errors.read()
+        elapsed = time.monotonic() - begin
+        machine_after, children_after = busy_seconds()
+        if process.returncode != 0:
+            sys.exit(f"{' '.join(command)} ended with status {process.returncode}:\n{complaints[-2000:]}")
+        self.foreign_cores = max(0, machine_after - machine - (children_after - children)) / elapsed
+        self.results = re.findall(r"^(?:step \d+ loss|weights) (\S+)", printed, re.M)
+        self.seconds = [float(s) for s in re.findall(r"^step .* seconds (\S+)", printed, re.M)][-LAST:]
+        self.report = None
+        if report:
+            with open(report, encoding="utf-8") as file:
+                self.report = json.load(file)
+
+
+class Swap:
+    """A swap file, and control groups that leave a script only so much memory. Raises OSError where that is not permitted."""
+
+    def __init__(self, folder, size):
+        self.groups = []
+        root = "/sys/fs/cgroup"
+        self.new = os.path.exists(f"{root}/cgroup.controllers")
+        self.root = root if self.new else f"{root}/memory"
+        self.file = os.path.join(folder, "swap")
+        with open(self.file, "wb") as file:
+            os.chmod(self.file, 0o600)
+            os.posix_fallocate(file.fileno(), 0, size)
+        for command in (["mkswap", self.file], ["swapon", self.file]):
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise OSError(done.stderr.strip())
+
+    def most_used(self, script):
+        """By the script without a limit. What it maps of files that lie in memory already is not charged to it."""
+        Run(self.command(None, script))
+        name = "memory.peak" if self.new else "memory.max_usage_in_bytes"
+        with open(f"{self.groups[-1]}/{name}", encoding="ascii") as file:
+            return int(file.read())
+
+    def command(self, limit, script):
+        group = f"{self.root}/spillway-bench-{os.getpid()}-{len(self.groups)}"
+        os.mkdir(group)
+        self.groups.append(group)
+        if limit:
+            with open(f"{group}/{'memory.max' if self.new else 'memory.limit_in_bytes'}", "w", encoding="ascii") as file:
+                file.write(str(limit))
+        return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *script]
+
+    def end(self):
+        subprocess.run(["swapoff", self.file], capture_output=True, check=False)
+        for group in self.groups:
+            os.rmdir(group)
+
+
+class Cell:
+    """One way to run the script."""
+
+    def __init__(self, name, command, report=None):
+        self.name, self.command, self.report, self.runs = name, command, report, []
+
+    def run(self):
+        run = Run(self.command, self.report)
+        if run.foreign_cores > FOREIGN:
+            again = Run(self.command, self.report)
+            run = min(run, again, key=lambda one: one.foreign_cores)
+        self.runs.append(run)
+        return run
+
+    def figures(self):
+        seconds = [s for run in self.runs for s in run.seconds]
+        quartiles = statistics.quantiles(seconds, n=4)
+        median = statistics.median(seconds)
+        figures = {"name": self.name, "seconds": median, "spread": (quartiles[2] - quartiles[0]) / median,
+                   "disturbed": any(run.foreign_cores > FOREIGN for run in self.runs)}
+        reports = [run.report for run in self.runs if run.report]
+        if reports:
+            last = reports[-1]
+            figures["faults"] = statistics.median(i["faults"] for r in reports for i in r["iterations"][-LAST:])
+            figures["moved_out_bytes"] = last["moved_bytes"]["device_to_ssd"] + last["moved_bytes"]["device_to_host"]
+            plan = last["plan"]
+            if plan:
+                figures["predicted_seconds"] = statistics.median(r["plan"]["predicted_seconds"] for r in reports if r["plan"])
+                figures["link_bound_seconds"] = plan["link_bound_seconds"]
+                before = plan["adopted_at_iteration"] - 1
+                figures["seconds_before_plan"] = sum(i["seconds"] for i in last["iterations"][:before])
+        return figures
+
+
+def cells(options, folder):
+    script = [sys.executable, os.path.join(EXAMPLES, options.example + ".py"), "--steps", str(options.steps)]
+    script += options.arguments
+
+    def limited(name, policy, memory):
+        report = os.path.join(folder, name.replace(" ", "-") + ".json")
+        return Cell(name, [options.spillway, "run", "--quiet", "--device-memory", memory, "--policy", policy, "--json", report,
+                           "--", *script], report)
+
+    everything = f"{os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') * 8 // 10 >> 20}MiB"
+    unlimited = limited("unlimited", "auto", everything)
+    peak = unlimited.run().report["peak_device_bytes"]
+    unlimited.runs.clear()  # It only told the peak.
+    result = [Cell("PyTorch alone", script), unlimited]
+    try:
+        options.swap = Swap(options.scratch, 2 * peak)
+        most_used = options.swap.most_used(script)
+    except OSError as error:
+        print(f"the operating system's swap is left out: {error}", file=sys.stderr)
+    for part in options.parts:
+        memory = f"{peak * part // 100 >> 20}MiB"
+        for policy in ("uvm", "deepum", "g10", "auto"):
+            result.append(limited(f"{policy} at {part} %", policy, memory))
+        if options.swap:
+            result.append(Cell(f"swap at {part} %", options.swap.command(most_used - peak * (100 - part) // 100, script)))
+    return peak, result
+
+
+def print_table(rows):
+    unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
+    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'faults':>8}{'predicted':>11}"
+          f"{'out a run':>11}{'s to plan':>11}")
+    for row in rows:
+        bound = max(unlimited, row.get("link_bound_seconds", 0))
+        predicted = row.get("predicted_seconds")
+        error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
+        print(f"{row['name'] + (' !' if row['disturbed'] else ''):<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
+              f"{unlimited / row['seconds']:>14.1%}{bound / row['seconds']:>14.1%}"
+              f"{row.get('faults', 0):>8.0f}{error:>11}"
+              f"{row.get('moved_out_bytes', 0) / 2**20:>7.0f} MiB{row.get('seconds_before_plan', 0):>11.1f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("spillway")
+    parser.add_argument("example")
+    parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=12, help="of each run (default %(default)s)")
+    parser.add_argument("--json", help="write the figures there")
+    own, _, for_example = " ".join(sys.argv[1:]).partition(" -- ")
+    options = parser.parse_args(own.split())
+    options.arguments = for_example.split()
+    options.parts = [int(part) for part in options.parts.split(",")]
+    options.swap = None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The swap file must not outlive us.
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/var/tmp") as options.scratch:
+        try:
+            peak, all_cells = cells(options, folder)
+            for number in range(options.rounds):
+                for cell in all_cells:
+                    print(f"round {number + 1} of {options.rounds}: {cell.name}", file=sys.stderr, flush=True)
+                    cell.run()
+        finally:
+            if options.swap:
+                options.swap.end()
+        results = {tuple(run.results) for cell in all_cells for run in cell.runs}
+        rows = [cell.figures() for cell in all_cells]
+    print(f"{options.example} {' '.join(options.arguments)}: peak {peak / 2**20:.0f} MiB, {options.rounds} rounds of "
+          f"{options.steps} steps, medians of the last {LAST}")
+    print_table(rows)
+    print("losses and weights: " + ("equal in all cells" if len(results) == 1 else "DIFFERENT"))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"example": options.example, "peak_bytes": peak, "rows": rows, "equal": len(results) == 1}, file, indent=2)
+    return 0 if len(results) == 1 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

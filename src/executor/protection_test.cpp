@@ -1,0 +1,51 @@
+#include "executor/protection.h"
+
+#include <gtest/gtest.h>
+
+namespace spillway {
+namespace {
+
+constexpr StreamId kStream{0}, kOther{1};
+
+struct ProtectionTest : testing::Test {
+  ProtectionTest() { table.add_blocks(8, kBlockBytes); }
+  void expect(std::uint32_t block, StreamId stream = kStream) { protection.expect(stream, {{{block}, 1}}); }
+  bool pinned(std::uint32_t block) const { return table.pinned({block}); }
+
+  PageTable table{{kBlockBytes * 8, {}, {}}};
+  Protection protection{table, 2};
+};
+
+TEST_F(ProtectionTest, WhatIsExpectedStaysUntilItsKernelHasCome) {
+  expect(1);
+  expect(2);
+  EXPECT_TRUE(pinned(1) && pinned(2));
+  protection.came(kStream, false);
+  EXPECT_TRUE(!pinned(1) && pinned(2));
+  protection.came(kStream, true);
+  EXPECT_FALSE(pinned(2));
+}
+
+TEST_F(ProtectionTest, RelaxingTakesWhatIsExpectedLastAndKeepsTheOrder) {
+  expect(1);
+  expect(2);
+  EXPECT_TRUE(protection.relax(kStream));
+  EXPECT_TRUE(pinned(1) && !pinned(2));
+  expect(3);
+  protection.came(kStream, false);  // that of 1
+  EXPECT_TRUE(!pinned(1) && pinned(3));
+  protection.came(kStream, false);  // that of 2
+  EXPECT_TRUE(pinned(3));
+  EXPECT_TRUE(protection.relax(kStream));
+  EXPECT_FALSE(pinned(3));
+  EXPECT_FALSE(protection.relax(kStream));
+}
+
+TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
+  expect(1, kOther);
+  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke(kStream);
+  EXPECT_FALSE(pinned(1));
+}
+
+}  // namespace
+}  // namespace spillway
