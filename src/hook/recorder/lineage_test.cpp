@@ -33,8 +33,8 @@ TEST(Lineage, TheSameKernelWithOtherWeightsIsAnotherOne) {
   const Lineage w0 = made(families, "empty"), w1 = made(families, "empty"), x = made(families, "randn");
   EXPECT_NE(kernel("mm", {x, w0}).execution(), kernel("mm", {x, w1}).execution());
   EXPECT_NE(kernel("mm", {x, w0}).execution(), kernel("mm", {w0, x}).execution());
-  EXPECT_NE(kernel("mm", {x, w0}).birth(0).label, kernel("mm", {x, w1}).birth(0).label);
-  EXPECT_NE(kernel("mm", {x, w0}).birth(0).label, kernel("mm", {x, w0}).birth(1).label);
+  EXPECT_NE(kernel("mm", {x, w0}).birth(0).generations, kernel("mm", {x, w1}).birth(0).generations);
+  EXPECT_NE(kernel("mm", {x, w0}).birth(0).generations, kernel("mm", {x, w0}).birth(1).generations);
 }
 
 TEST(Lineage, AnIterationIsTheSameEveryTime) {
