@@ -32,14 +32,21 @@ Result<MachineModel> measure(const std::string& ssd_folder) {
   return machine;
 }
 
+ThisMachine this_machine_at(const std::string& ssd_folder, bool again) {
+  std::error_code error;  // What cannot be resolved, the measurement will complain about.
+  const std::string folder = std::filesystem::weakly_canonical(ssd_folder, error).string();
+  return {.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder(), .again = again};
+}
+
 }  // namespace
 
 Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool again) {
-  if (name != "this") return load_machine(name);
-  std::error_code error;  // What cannot be resolved, the measurement will complain about.
-  const std::string folder = std::filesystem::weakly_canonical(ssd_folder, error).string();
-  return this_machine({.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder(), .again = again},
-                      measure);
+  return name == "this" ? this_machine(this_machine_at(ssd_folder, again), measure) : load_machine(name);
+}
+
+std::string this_machine_file(const std::string& ssd_folder) {
+  const ThisMachine options = this_machine_at(ssd_folder, false);
+  return options.cache_folder.empty() ? "" : kept_in(options);
 }
 
 void MachineOption::add_to(CLI::App& command) {

@@ -16,6 +16,9 @@ namespace spillway {
 // `again`.
 Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool again = false);
 
+// Where what was measured of `this` is kept; empty if nowhere.
+std::string this_machine_file(const std::string& ssd_folder);
+
 // --machine, --set and --ssd, which several commands share.
 struct MachineOption {
   std::string name;

@@ -16,7 +16,7 @@ namespace {
 
 struct MachinesOptions {
   std::string name, ssd_folder = "/var/tmp";
-  bool json = false, toml = false, again = false;
+  bool json = false, toml = false;
 };
 
 nlohmann::ordered_json json_of(const MachineModel& machine) {
@@ -34,7 +34,7 @@ nlohmann::ordered_json json_of(const MachineModel& machine) {
 
 // One machine, with every key that --set takes.
 Result<int> show_one(const MachinesOptions& options) {
-  TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder, options.again));
+  TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder));
   if (options.toml) {
     TRY_VOID(print(to_toml(machine)));
     return kSuccess;
@@ -92,7 +92,6 @@ void add_machines_command(CLI::App& app, int& status) {
   command->add_option("NAME", options->name,
                       "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder");
   command->add_option("--ssd", options->ssd_folder, "where `this` measures its SSD")->capture_default_str();
-  command->add_flag("--again", options->again, "measure `this` though it has been measured before");
   CLI::Option* json =
       command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
   command->add_flag("--toml", options->toml, "the machine NAME as a machine file")->needs("NAME")->excludes(json);

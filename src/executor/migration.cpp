@@ -303,6 +303,9 @@ bool Migration::make_room(std::vector<Command>& out) {
 }
 
 void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
+  // As long as everything fits, nothing leaves for what is only expected.
+  const Bytes below = table_.used(Tier::host) + table_.used(Tier::ssd);
+  if (below + moved_(Tier::device, Tier::host) + moved_(Tier::device, Tier::ssd) == Bytes{}) return;
   while (table_.room(Tier::device) + table_.leaving() < needed) {
     const auto victim = next_victim();
     if (!victim) return;

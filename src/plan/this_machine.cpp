@@ -15,7 +15,14 @@
 namespace spillway {
 namespace {
 
-// One file for each drive.
+void keep(const ThisMachine& options, const MachineModel& machine) {
+  std::error_code error;
+  std::filesystem::create_directories(options.cache_folder, error);
+  if (!error) (void)write_file(kept_in(options), to_toml(machine));  // The measurement is good without its copy.
+}
+
+}  // namespace
+
 std::string kept_in(const ThisMachine& options) {
   struct stat status{};
   struct statfs system{};
@@ -27,14 +34,6 @@ std::string kept_in(const ThisMachine& options) {
   const std::string& folder = options.ssd_folder;
   return fmt::format("{}/this-{:016x}.toml", options.cache_folder, XXH3_64bits(folder.data(), folder.size()));
 }
-
-void keep(const ThisMachine& options, const MachineModel& machine) {
-  std::error_code error;
-  std::filesystem::create_directories(options.cache_folder, error);
-  if (!error) (void)write_file(kept_in(options), to_toml(machine));  // The measurement is good without its copy.
-}
-
-}  // namespace
 
 std::string user_cache_folder() {
   const auto from = [](const char* variable, const char* below) {

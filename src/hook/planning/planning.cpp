@@ -57,8 +57,12 @@ void Planning::run(const PlanningInput& input) noexcept {
   std::optional<BlockRange> apart;
   auto plan = plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
   planning_time_ = now() - begin;
-  plan_ = plan ? *std::move(plan) : nullptr;
-  error_ = plan ? std::string() : plan.error().message;
+  plan_.reset();
+  error_.clear();
+  if (plan)
+    plan_ = *std::move(plan);
+  else
+    error_ = plan.error().message;
   if (!plan_ && apart) pager_.give_up(*apart);
   done_.store(true, std::memory_order_release);
 }

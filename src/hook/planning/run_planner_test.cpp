@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 
 #include "plan/machine_file.h"
 #include "trace/random_trace.h"
@@ -73,6 +74,23 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   ASSERT_TRUE(proposed && *proposed);
   EXPECT_EQ((*proposed)->run.plan.policy, "g10-once");
   EXPECT_GT((*proposed)->link_bound, Nanos{});
+}
+
+TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
+  const Trace trace = training(3);
+  Nanos ideal;
+  for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
+  const Bytes peak = std::ranges::max(analyse_lifetimes(trace).live);
+  const std::array budgets{peak * 3, peak, Bytes{peak.value / 2}, kBlockBytes};
+  const auto predicted = predict(trace, *load_machine("a100"), budgets);
+  ASSERT_TRUE(predicted);
+  ASSERT_EQ(predicted->size(), budgets.size());
+  EXPECT_EQ((*predicted)[0].iteration, ideal);
+  EXPECT_EQ((*predicted)[0].policy, "");
+  ASSERT_TRUE((*predicted)[2].iteration);
+  EXPECT_GE(*(*predicted)[2].iteration, ideal);
+  EXPECT_NE((*predicted)[2].policy, "");
+  EXPECT_FALSE((*predicted)[3].iteration);
 }
 
 TEST(RunPlanner, WithoutAddressesThereIsNoPlanAndAReason) {

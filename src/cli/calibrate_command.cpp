@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/machine_option.h"
+#include "plan/machine_file.h"
+#include "report/json.h"
+#include "report/table.h"
+
+namespace spillway {
+namespace {
+
+struct CalibrateOptions {
+  std::vector<std::string> ssd_folders{"/var/tmp"};
+  bool json = false;
+};
+
+Result<int> calibrate(const CalibrateOptions& options) {
+  Table table(
+      {{"SSD of", Align::left}, {"memory"}, {"fault"}, {"SSD read"}, {"write"}, {"latency"}, {"kept in", Align::left}});
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const std::string& folder : options.ssd_folders) {
+    TRY(const MachineModel machine, machine_by_name("this", folder, true));
+    const std::string kept = this_machine_file(folder);
+    table.add_row({printable(folder), to_text(machine.link.to_device), to_text(machine.fault.cost),
+                   to_text(machine.ssd_read()), to_text(machine.ssd_write()), to_text(machine.ssd.read_latency),
+                   kept.empty() ? "nowhere" : printable(kept)});
+    nlohmann::ordered_json& one = list.emplace_back();
+    one["ssd"] = folder;
+    one["file"] = kept.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(kept);
+    for (const MachineValue& value : values_of(machine))
+      one[std::string(value.key)] =
+          value.is_time ? nlohmann::ordered_json(seconds(Nanos{value.number})) : nlohmann::ordered_json(value.number);
+  }
+  nlohmann::ordered_json report = new_report();
+  report["machines"] = std::move(list);
+  TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_calibrate_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("calibrate", "Measure this machine anew: link rates, page faults, SSDs");
+  command->footer(
+      "Examples:\n  spillway calibrate\n  spillway calibrate --ssd /mnt/nvme --ssd /var/tmp\n"
+      "Takes up to 10 seconds for each SSD, while the machine should be idle. `spillway run` plans with what is kept, "
+      "and "
+      "measures\nby itself where nothing is; `--machine this` simulates with it.");
+  auto options = std::make_shared<CalibrateOptions>();
+  command->add_option("--ssd", options->ssd_folders, "a folder on each SSD")
+      ->capture_default_str()
+      ->allow_extra_args(false);
+  command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
+  command->callback([options, &status] { status = finish(calibrate(*options)); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,33 @@
+#include "hook/session/live_status.h"
+
+#include <gtest/gtest.h>
+
+#include "hook/session/hook_side.h"
+#include "hook/session/shared_session.h"
+
+namespace spillway {
+namespace {
+
+TEST(LiveStatus, SaysWhatHappenedBetweenTwoMoments) {
+  auto session = SharedSession::create();
+  ASSERT_TRUE(session);
+  SessionState& state = (*session)->state;
+  const auto before = moment_of(state, Nanos{1'000'000'000});
+  EXPECT_EQ(status_text(**session, before, before),
+            "before the first iteration  stall 0 %  device 0 B  ssd 0 B  in 0.0, out 0.0 GB/s");
+  add_iteration(**session, 1'500'000'000, 4);
+  add_plan(**session, "g10", {});
+  state.device_bytes = (824_MiB).value;
+  state.ssd_bytes = (100_MiB).value;
+  state.stall_ns = 500'000'000;
+  state.moved(Tier::device, Tier::ssd) = 3'000'000'000;
+  state.moved(Tier::host, Tier::device) = 1'000'000'000;
+  const auto now = moment_of(state, Nanos{3'000'000'000});
+  EXPECT_EQ(status_text(**session, before, now),
+            "iteration 1, 1.500 s, planned  stall 25 %  device 824 MiB  ssd 100 MiB  in 0.5, out 1.5 GB/s");
+  (*session)->config.host_budget_bytes = 1;
+  EXPECT_NE(status_text(**session, before, now).find("  host 0 B  "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway
