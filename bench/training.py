@@ -183,9 +183,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=12, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")
-    own, _, for_example = " ".join(sys.argv[1:]).partition(" -- ")
-    options = parser.parse_args(own.split())
-    options.arguments = for_example.split()
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = parser.parse_args(sys.argv[1:end])
+    options.arguments = sys.argv[end + 1:]
     options.parts = [int(part) for part in options.parts.split(",")]
     options.swap = None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The swap file must not outlive us.

@@ -44,7 +44,7 @@ Result<MemoryFile> MemoryFile::make() {
 
 std::string MemoryFile::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get()); }
 
-void add_predictions(RunReport& report, const SessionConfig& config, bool keep_trace) {
+void add_predictions(RunReport& report, const SessionConfig& config) {
   if (report.recorded.empty()) {
     report.not_predicted = report.not_recorded;
   } else if (auto made = predictions(report.recorded, report.peak.device, config)) {
@@ -52,9 +52,6 @@ void add_predictions(RunReport& report, const SessionConfig& config, bool keep_t
   } else {
     report.not_predicted = made.error().message;
   }
-  if (keep_trace) return;
-  report.recorded.clear();
-  report.not_recorded.clear();
 }
 
 }  // namespace spillway

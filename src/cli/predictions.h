@@ -20,7 +20,6 @@ class MemoryFile {
 };
 
 // How the iteration that a run without limit has recorded would do with less memory; or why nobody can tell.
-// `keep_trace`: the user asked for it.
-void add_predictions(RunReport& report, const SessionConfig& config, bool keep_trace);
+void add_predictions(RunReport& report, const SessionConfig& config);
 
 }  // namespace spillway

@@ -134,9 +134,12 @@ Result<int> run(const RunOptions& options) {
       launch(session, options.command, status ? [&] { status->draw(); } : std::function<void()>()));
   status.reset();
   RunReport report = read_report(*session, supervised);
-  const bool asked = !options.quiet || !json.empty();
-  if (report.unlimited && report.made_tensors && asked && supervised.exit_status < 128)
-    add_predictions(report, session->config, !options.record.empty());
+  const bool wanted = (!options.quiet || !json.empty()) && supervised.exit_status < 128;
+  if (report.unlimited && report.made_tensors && wanted) add_predictions(report, session->config);
+  if (unasked) {  // Nobody asked for that trace.
+    report.recorded.clear();
+    report.not_recorded.clear();
+  }
   if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.

@@ -25,15 +25,16 @@ bool Planning::wants(const Recorder::Progress& progress) const {
 
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
+  if (places_ && followed_iteration_ != progress.iteration) {  // Nobody follows that plan for long any more.
+    pager_.give_up(std::exchange(places_, std::nullopt)->apart);
+    followed_iteration_ = 0;
+  }
   least_ = iteration_ == progress.iteration ? 2 * least_ : kLeastIterations;
   repetitions_ = progress.repetitions;
   iteration_ = progress.iteration;
   planned_sum_ = progress.average;
-  PlanningInput input{.iteration = std::move(iteration),
-                      .persistent = {},
-                      .machine = machine_,
-                      .policy = policy_,
-                      .places = followed_iteration_ == iteration_ ? places_ : std::nullopt};
+  PlanningInput input{
+      .iteration = std::move(iteration), .persistent = {}, .machine = machine_, .policy = policy_, .places = places_};
   const Trace& trace = input.iteration.trace;
   Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks());
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
@@ -45,9 +46,13 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
       unplanned += tensor.bytes * 2;
   }
   input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
-  done_ = false;
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
-  if (thread) thread_ = *std::move(thread);
+  if (thread) {
+    thread_ = *std::move(thread);
+  } else {
+    error_ = thread.error().message;
+    done_ = true;
+  }
 }
 
 void Planning::run(const PlanningInput& input) noexcept {
@@ -68,8 +73,8 @@ void Planning::run(const PlanningInput& input) noexcept {
 }
 
 std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
-  if (!thread_.joinable() || !done_.load(std::memory_order_acquire)) return std::nullopt;
-  thread_.join();
+  if (!done_.exchange(false, std::memory_order_acquire)) return std::nullopt;
+  if (thread_.joinable()) thread_.join();
   Outcome outcome{.plan = std::move(plan_),
                   .is_first = followed_iteration_ != iteration_,
                   .planning_time = planning_time_,
@@ -78,11 +83,10 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
     if (outcome.is_first) pager_.give_up(outcome.plan->places.apart);
     outcome.plan = nullptr;
   }
-  if (!outcome.is_first && !outcome.plan) return outcome;
-  if (outcome.is_first && places_) pager_.give_up(places_->apart);
-  places_ = outcome.plan ? std::optional(outcome.plan->places) : std::nullopt;
-  followed_iteration_ = outcome.plan ? iteration_ : 0;
   if (outcome.is_first) repetitions_ = 0;  // Averages begin anew.
+  if (!outcome.plan) return outcome;
+  places_ = outcome.plan->places;
+  followed_iteration_ = iteration_;
   return outcome;
 }
 

@@ -50,7 +50,7 @@ struct SessionConfig {
   std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
   std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
-  std::array<char, 32> policy{};                 // "uvm"
+  std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
