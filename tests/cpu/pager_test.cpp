@@ -197,7 +197,9 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
 }
 
 TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
-  Bytes came_back;
+  Bytes from_ssd, from_host;
+  std::uint64_t faults = 0;
+  Nanos stall;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
     PagerConfig config = PagerTest::config();
@@ -217,12 +219,16 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     const PagerStats stats = pager->stats();
     EXPECT_LE(stats.peak.device, config.device);
     EXPECT_LE(stats.peak.host, config.host);
-    came_back += stats.moved(Tier::ssd, Tier::device);
-    EXPECT_EQ(stats.moved(Tier::host, Tier::device) > Bytes{}, config.host > Bytes{});
-    EXPECT_GT(stats.faults, 0u);
-    EXPECT_GT(stats.stall, Nanos{});
+    from_ssd += stats.moved(Tier::ssd, Tier::device);
+    from_host += stats.moved(Tier::host, Tier::device);
+    faults += stats.faults;
+    stall += stats.stall;
   }
-  EXPECT_GT(came_back, Bytes{});
+  // Of both programs together: one that learns may happen to wait for nothing.
+  EXPECT_GT(from_ssd, Bytes{});
+  EXPECT_EQ(from_host > Bytes{}, config().host > Bytes{});
+  EXPECT_GT(faults, 0u);
+  EXPECT_GT(stall, Nanos{});
 }
 
 TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
