@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "base/unique_fd.h"
+#include "in_child.h"
 #include "pager_support.h"
 
 namespace spillway {
@@ -80,32 +81,6 @@ TEST_P(PagerSystemTest, DirectIoOnTensorsUnderPressureIsExact) {
   for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
 }
 
-struct ChildEnd {
-  int status = 0;
-  std::string text;  // what it wrote to stderr
-};
-template <class F>
-ChildEnd in_child(F&& body) {
-  int pipe[2];
-  CHECK(::pipe2(pipe, O_CLOEXEC) == 0);
-  const pid_t child = ::fork();
-  CHECK(child >= 0);
-  if (child == 0) {
-    ::dup2(pipe[1], STDERR_FILENO);
-    const rlimit no_core{0, 0};
-    ::setrlimit(RLIMIT_CORE, &no_core);
-    ::_exit(body());
-  }
-  ::close(pipe[1]);
-  ChildEnd end;
-  char buffer[4096];
-  for (ssize_t got = 0; (got = ::read(pipe[0], buffer, sizeof buffer)) > 0;)
-    end.text.append(buffer, static_cast<std::size_t>(got));
-  ::close(pipe[0]);
-  CHECK(::waitpid(child, &end.status, 0) == child);
-  return end;
-}
-
 // The copying path cannot do this (README.md): nothing tells that the kernel still writes to a page.
 TEST_P(MovingPagerTest, DirectReadsIntoTensorsUnderPressureLoseNothing) {
   auto pager = started(config());
@@ -151,58 +126,6 @@ TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZero
   });
   EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
   EXPECT_NE(end.text.find("spillway: "), std::string::npos);
-}
-
-TEST_P(PagerSystemTest, AForkedChildThatTouchesATensorIsToldWhyAndDies) {
-  auto pager = started(config());
-  const auto tensors = more_than_fits(*pager);
-  for (std::byte* tensor : {tensors.front(), tensors.back()}) {  // One is away, one is there.
-    const ChildEnd end = in_child([&] { return static_cast<int>(tensor[5]); });
-    EXPECT_TRUE(WIFSIGNALED(end.status) && WTERMSIG(end.status) == SIGSEGV) << end.status;
-    EXPECT_NE(end.text.find("spawn"), std::string::npos) << end.text;
-  }
-  const ChildEnd grandchild = in_child([&] {
-    const pid_t inner = ::fork();
-    if (inner == 0) ::_exit(static_cast<int>(tensors.front()[0]));
-    int status = 0;
-    ::waitpid(inner, &status, 0);
-    return WIFSIGNALED(status) ? 7 : 0;
-  });
-  EXPECT_EQ(WEXITSTATUS(grandchild.status), 7);
-  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
-}
-
-TEST_P(PagerSystemTest, WhatAForkedChildMapsNeverLiesInTheManagedRange) {
-  auto pager = started(config());
-  const ChildEnd end = in_child([&] {
-    for (int round = 0; round < 100; ++round) {
-      void* mapped = ::mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (mapped == MAP_FAILED || pager->contains(mapped)) return 1;
-    }
-    return 0;
-  });
-  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
-}
-
-TEST_P(PagerSystemTest, AForkedChildThatTouchesNoneLivesAndHoldsNothing) {
-  auto pager = started(config());
-  const auto tensors = more_than_fits(*pager);
-  const ChildEnd end = in_child([&] {
-    if (pager->active() || pager->allocate(100).has_value()) return 1;
-    pager->free(tensors[0]);
-    pager->kernel_ready({0}, {}, {});
-    pager->kernel_done({0});
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code error;
-      const std::string target = std::filesystem::read_symlink(entry, error).string();
-      if (target.find("userfaultfd") != std::string::npos || target.find("io_uring") != std::string::npos) return 2;
-      if (target.find("(deleted)") != std::string::npos && target.find(spill_directory()) == 0) return 3;
-    }
-    pager.reset();
-    return 0;
-  });
-  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
-  for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index));
 }
 
 TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) {

@@ -14,13 +14,16 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "machines/cpu/forked_children.h"
 
 namespace spillway {
 namespace {
 
-// fork()'s handlers take no argument, so the guards in force are global; children read them without a lock.
+// fork()'s handlers take no argument, so the guards in force are global. The mutex is held over each fork; signal
+// handlers read without it.
 constexpr std::size_t kMostGuards = 16;
 std::array<std::atomic<ForkGuard*>, kMostGuards> guards{};
+std::mutex forking;
 struct sigaction inherited{};
 
 }  // namespace
@@ -28,7 +31,8 @@ struct sigaction inherited{};
 struct ForkGuards {
   static void enter(ForkGuard* guard) {
     static std::once_flag once;
-    std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, in_child); });
+    std::call_once(once, [] { ::pthread_atfork(before_fork, in_parent, in_child); });
+    const std::lock_guard lock(forking);
     for (auto& place : guards) {
       ForkGuard* none = nullptr;
       if (place.compare_exchange_strong(none, guard)) return;
@@ -36,24 +40,39 @@ struct ForkGuards {
     CHECK(false && "more pagers in one process than anybody needs");
   }
   static void leave(ForkGuard* guard) {
+    const std::lock_guard lock(forking);
     for (auto& place : guards) {
       ForkGuard* expected = guard;
       if (place.compare_exchange_strong(expected, nullptr)) return;
     }
   }
 
+  static void before_fork() {
+    forking.lock();
+    for (const auto& place : guards)
+      if (ForkGuard* guard = place.load(); guard != nullptr && !guard->in_child())
+        guard->server_ = guard->port_.before();
+  }
+  static void in_parent() {
+    for (const auto& place : guards)
+      if (ForkGuard* guard = place.load(); guard != nullptr && !guard->in_child()) {
+        guard->server_.reset();
+        guard->port_.after();
+      }
+    forking.unlock();
+  }
   static void in_child() {
-    bool any = false;
-    for (const auto& place : guards) {
-      ForkGuard* guard = place.load();
-      if (guard == nullptr || guard->in_child_.exchange(true)) continue;
-      // The range is a hole here. Left open, the child's own mappings would end up in it and pass for managed memory.
-      CHECK(::mmap(const_cast<std::byte*>(guard->begin_), guard->bytes_, PROT_NONE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) == guard->begin_);
-      for (const int descriptor : guard->descriptors_) ::close(descriptor);
-      any = true;
-    }
-    if (!any) return;
+    bool some_unserved = false;
+    for (const auto& place : guards)
+      if (ForkGuard* guard = place.load(); guard != nullptr) {
+        guard->become_child();
+        some_unserved |= !guard->is_served();
+      }
+    forking.unlock();
+    if (some_unserved) explain_faults();
+  }
+
+  static void explain_faults() {
     struct sigaction action{};
     action.sa_sigaction = explain;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
@@ -70,9 +89,10 @@ struct ForkGuards {
       const ForkGuard* guard = place.load();
       if (guard == nullptr || address - reinterpret_cast<std::uintptr_t>(guard->begin_) >= guard->bytes_) continue;
       constexpr std::string_view kText =
-          "spillway: a forked process has touched a tensor of its parent, whose memory is limited and not shared with "
-          "children; start the process with the 'spawn' method (multiprocessing_context='spawn'), or put the tensor "
-          "into shared memory first (tensor.share_memory_())\n";
+          "spillway: a forked process has touched a tensor of its parent, which could not be served to it (it has "
+          "closed descriptors that are not its own, may not serve page faults, or no descriptors were left); start the "
+          "process with the 'spawn' method (multiprocessing_context='spawn'), or put the tensor into shared memory "
+          "first (tensor.share_memory_())\n";
       tell(kText);
       ::signal(SIGSEGV, SIG_DFL);
       return;  // The instruction runs again and ends the process.
@@ -83,11 +103,33 @@ struct ForkGuards {
   }
 };
 
-ForkGuard::ForkGuard(const std::byte* begin, std::size_t bytes, std::vector<int> descriptors)
-    : begin_(begin), bytes_(bytes), descriptors_(std::move(descriptors)) {
+ForkGuard::ForkGuard(std::byte* begin, std::size_t bytes, std::vector<int> descriptors, ForkPort port)
+    : begin_(begin), bytes_(bytes), descriptors_(std::move(descriptors)), port_(std::move(port)) {
   ForkGuards::enter(this);
 }
 
 ForkGuard::~ForkGuard() { ForkGuards::leave(this); }
+
+void ForkGuard::become_child() {
+  // A child's child has a copy of the range, of what its parent had touched.
+  constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  bool is_mapped = true;
+  if (!in_child_.exchange(true)) {
+    is_mapped = ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0) == begin_;
+    for (const int descriptor : descriptors_) ::close(descriptor);
+  }
+  if (is_mapped && is_served_anew()) return;
+  // Nothing but a hole. Left open, the child's own mappings would end up in it and pass for managed memory.
+  faults_.reset();
+  CHECK(::mmap(begin_, bytes_, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) == begin_);
+}
+
+bool ForkGuard::is_served_anew() {
+  if (!server_) return false;
+  auto faults = ask_to_be_served(server_->get(), begin_, bytes_);
+  if (!faults) return false;
+  faults_.emplace(std::move(*faults));
+  return true;
+}
 
 }  // namespace spillway

@@ -1,6 +1,7 @@
 #include "hook/pager/pager.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,8 +38,9 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       method_(method),
       file_(std::move(file)),
       machine_(std::move(machine)),
-      guard_(
-          std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(), machine_->descriptors())),
+      guard_(std::make_unique<ForkGuard>(
+          machine_->range().begin(), machine_->range().bytes(), machine_->descriptors(),
+          ForkPort{.before = [this] { return before_fork(); }, .after = [this] { machine_->fork_is_over(); }})),
       heap_(machine_->range().blocks()) {}
 
 Result<EvictionMethod> Pager::check(const PagerConfig& config) {
@@ -204,12 +206,17 @@ void Pager::follow_new_plan(Executor& executor) {
   followed_ = std::move(next);
 }
 
-// Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
-Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
+// So that these blocks can be stored.
+std::uint64_t Pager::slots_needed(std::uint32_t blocks) const {
   const std::uint64_t in_memory = machine_->device_blocks() + config_.host.value / kBlockBytes.value;
   const std::uint64_t needed = std::uint64_t{blocks} + kSlackBlocks;
-  if (needed <= in_memory) return {};
-  const std::uint64_t slots = needed - in_memory;
+  return needed <= in_memory ? 0 : needed - in_memory;
+}
+
+// Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
+Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
+  const std::uint64_t slots = slots_needed(blocks) + slots_for_children();
+  if (slots == 0) return {};
   std::string reason;
   if (slots <= file_->capacity_slots()) {
     auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));
@@ -223,6 +230,33 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
                   to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
                   to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
                   to_text(kBlockBytes * kSlackBlocks), reason));
+}
+
+// With the mutex held.
+std::uint32_t Pager::slots_for_children() {
+  if (!machine_->serves_children()) slots_for_children_ = 0;
+  return slots_for_children_;
+}
+
+// The children are promised space for all that they could ask for, if there is as much: what is kept for them must not
+// take the place of tensors.
+std::optional<UniqueFd> Pager::before_fork() {
+  std::array<int, 2> ends;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
+  UniqueFd ours = out_of_reach(UniqueFd(ends[0])), theirs = out_of_reach(UniqueFd(ends[1]));
+  {
+    const std::lock_guard lock(mutex_);
+    slots_for_children();  // Those of children that have ended are nobody's.
+  }
+  const auto demand = machine_->fork_begins(std::move(ours));
+  if (!demand) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t slots = slots_needed(heap_.blocks_in_use()) + *demand;
+  const bool granted =
+      slots <= file_->capacity_slots() && file_->reserve(static_cast<std::uint32_t>(slots)).has_value();
+  if (granted) slots_for_children_ = *demand;
+  machine_->allow_for_children(slots_for_children());
+  return theirs;
 }
 
 void Pager::free(void* memory) {

@@ -30,7 +30,8 @@ namespace spillway {
 // process that started it; only kernel_ready() waits for the run loop, and none may be made while holding what a thread
 // needs that faults on managed memory (none of these touch it).
 //
-// In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing.
+// In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing. What it touches of
+// its parent's tensors is as it was at the fork (Note [Forked children]).
 class Pager {
  public:
   static Result<std::unique_ptr<Pager>> start(PagerConfig config);
@@ -48,6 +49,8 @@ class Pager {
   void free(void* memory);
   bool contains(const void* address) const { return machine_->range().contains(address); }
   bool active() const { return !guard_->in_child(); }
+  // In a forked child: whether it may touch its parent's tensors.
+  bool is_served() const { return guard_->is_served(); }
 
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
@@ -84,6 +87,9 @@ class Pager {
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
+  std::uint64_t slots_needed(std::uint32_t blocks) const;
+  std::optional<UniqueFd> before_fork();
+  std::uint32_t slots_for_children();
   void follow_new_plan(Executor& executor);
   bool is_time_to_wake();
   bool needs_frames(const NextKernel& kernel) const;
@@ -95,6 +101,7 @@ class Pager {
   std::unique_ptr<ForkGuard> guard_;
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
   TensorHeap heap_;
+  std::uint32_t slots_for_children_ = 0;  // of the spill file, beyond those for tensors
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};

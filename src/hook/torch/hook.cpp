@@ -307,13 +307,14 @@ void Hook::compiled_code_seen() {
 }
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
-  if (child_warned_.load(std::memory_order_relaxed)) return;
+  if (child_warned_.load(std::memory_order_relaxed) || memory_->is_served()) return;
   if (!any_tensor_lies_in([&](const void* data) { return memory_->contains(data); }, arguments)) return;
   if (session_.state.child_warned.exchange(1) == 0)
-    add_notice(session_,
-               "a forked process uses tensors of its parent, which are not shared with children: touching them ends it "
-               "with a segmentation fault; start worker processes with multiprocessing_context='spawn', or put what "
-               "they read into shared memory first (tensor.share_memory_())");
+    add_notice(
+        session_,
+        "a forked process uses tensors of its parent that could not be served to it: touching them ends it with a "
+        "segmentation fault; start worker processes with multiprocessing_context='spawn', or put what they read "
+        "into shared memory first (tensor.share_memory_())");
   child_warned_.store(true, std::memory_order_relaxed);
 }
 

@@ -21,6 +21,7 @@ class PagedMemory final : public TensorMemory {
   }
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
+  bool is_served() const override { return pager_->is_served(); }
   Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }

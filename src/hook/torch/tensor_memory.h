@@ -29,6 +29,8 @@ class TensorMemory {
   virtual void free(void* memory) = 0;
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
+  // In a forked child: whether it may touch what it has of its parent's.
+  virtual bool is_served() const { return false; }
 
   // The calling thread's next kernel uses these bytes, and has ended. Returns how long it waited here.
   virtual Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;

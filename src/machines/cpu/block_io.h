@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "memory/tier.h"
 
 namespace spillway {
 
-// One block on its way to or from a file. The memory stays as it is until the completion comes.
+// A block, or a part of one, on its way to or from a file. The memory stays as it is until the completion comes.
 struct Transfer {
   std::uint32_t id = 0;
   bool write = false;
   std::byte* memory = nullptr;
   std::uint64_t offset = 0;
+  std::uint64_t bytes = kBlockBytes.value;
 };
 struct Completion {
   std::uint32_t id = 0;

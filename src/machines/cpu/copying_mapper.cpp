@@ -2,29 +2,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "base/check.h"
 #include "machines/cpu/block_mapper.h"
+#include "machines/cpu/copy_block.h"
 
 namespace spillway {
 namespace {
 
 // MADV_DONTNEED_LOCKED (Linux 5.18; not in the headers of older distributions): what the script has locked leaves, too.
 constexpr int kDropLocked = 24;
-
-// The block is write-protected and nobody can change it; ThreadSanitizer cannot know that, so it must not see the
-// reads.
-#ifdef __SANITIZE_THREAD__
-[[gnu::no_sanitize("thread"), gnu::noinline]] void copy_block(std::byte* to, const std::byte* from) {
-  const auto* source = reinterpret_cast<const volatile std::uint64_t*>(from);
-  auto* target = reinterpret_cast<volatile std::uint64_t*>(to);
-  for (std::size_t at = 0; at < kBlockBytes.value / sizeof *source; ++at) target[at] = source[at];
-}
-#else
-void copy_block(std::byte* to, const std::byte* from) { std::memcpy(to, from, kBlockBytes.value); }
-#endif
 
 // Blocks leave from where they are, write-protected, and arrive through a few staging buffers, which are part of the
 // device's budget. The kernel makes a block's frame when it is mapped and takes it back when it is dropped.

@@ -65,6 +65,7 @@ bool CpuMachine::map_from_host(Job& job) {
   const BlockRange blocks = job.move.blocks;
   if (!has_room(blocks.count)) return false;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    keep_for_children(id);
     if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
       give_up("map a block from host memory", error);
       return true;
@@ -129,6 +130,7 @@ void CpuMachine::finish_chunk(Job& job) {
   }
   for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
     Block& block = at(id);
+    if (up) keep_for_children(id);
     give_back_slot(block);
     if (!up) {
       block.state = BlockState::stored;

@@ -80,6 +80,7 @@ int CpuMachine::take_off(BlockId id) {
 
 void CpuMachine::put_back(BlockRange blocks) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    keep_for_children(id);
     if (const int error = mapper_->put_back(address(id), at(id).buffer); error != 0)
       return give_up("put a block back that was to leave", error);
     at(id).buffer = nullptr;
@@ -168,6 +169,7 @@ void CpuMachine::handle(const Discard& command) {
     Block& block = at(id);
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
+      keep_for_children(id);
       block.state = BlockState::empty;
       give_back_slot(block);
       if (command.tier == Tier::host) {
@@ -200,6 +202,7 @@ bool CpuMachine::try_discard(BlockId id) {
     refused(error);
     return false;
   }
+  keep_for_children(id);
   mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
   block.state = BlockState::empty;
   --device_in_use_;

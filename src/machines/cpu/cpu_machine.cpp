@@ -20,7 +20,7 @@ constexpr std::chrono::microseconds kRetry{1000};
 }  // namespace
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
-                       MemoryRange range)
+                       MemoryRange range, ForkedChildren children)
     : options_(options),
       file_(file),
       bell_(std::move(bell)),
@@ -28,7 +28,9 @@ CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbe
       range_(std::move(range)),
       inbox_(options.range_blocks, bell_),
       blocks_(options.range_blocks),
-      mapped_(new std::atomic<bool>[options.range_blocks] {}) {}
+      mapped_(new std::atomic<bool>[options.range_blocks] {}),
+      children_(std::move(children)),
+      snapshots_(options.range_blocks) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
@@ -36,11 +38,13 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
   TRY(Userfault userfault, Userfault::open());
   TRY(MemoryRange range, MemoryRange::reserve(options.range_blocks));
   TRY_VOID(userfault.watch(range.begin(), range.bytes()));
+  TRY(ForkedChildren children, ForkedChildren::make());
   std::unique_ptr<CpuMachine> machine(
-      new CpuMachine(options, file, std::move(bell), std::move(userfault), std::move(range)));
+      new CpuMachine(options, file, std::move(bell), std::move(userfault), std::move(range), std::move(children)));
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
-  TRY(auto ring, Ring::open(file.fd(), machine->bell_, {machine->userfault_.fd(), machine->bell_.fd()}));
+  TRY(auto ring,
+      Ring::open(file.fd(), machine->bell_, machine->children_.fd(), {machine->userfault_.fd(), machine->bell_.fd()}));
   machine->ring_descriptor_ = ring->fd();
   machine->io_ = std::move(ring);
   if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
@@ -51,7 +55,8 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
 
 CpuMachine::~CpuMachine() {
   // The kernel must have let go of the buffers before they are unmapped, or a late read would hit whoever comes next.
-  for (std::size_t under_way = writing_ + reading_; under_way > 0; under_way -= std::min(under_way, ended_.size())) {
+  for (std::size_t under_way = writing_ + reading_ - ended_meanwhile_.size(); under_way > 0;
+       under_way -= std::min(under_way, ended_.size())) {
     ended_.clear();
     if (!io_->wait(ended_, std::nullopt)) break;
   }
@@ -63,7 +68,7 @@ void CpuMachine::stop() {
 }
 
 std::vector<int> CpuMachine::descriptors() const {
-  return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd(), reader_->descriptor()};
+  return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd(), reader_->descriptor(), children_.fd()};
 }
 
 CpuMachine::StreamState& CpuMachine::stream(StreamId id) {
@@ -99,7 +104,10 @@ Result<Stamped> CpuMachine::wait() {
     const bool look_again = waits_for_room() || !delayed_.empty() || !kept_.empty();
     const std::optional<std::chrono::microseconds> timeout = look_again ? std::optional(kRetry) : std::nullopt;
     ended_.clear();
-    TRY_VOID(io_->wait(ended_, timeout));
+    if (std::exchange(waited_meanwhile_, false))
+      std::swap(ended_, ended_meanwhile_);
+    else
+      TRY_VOID(io_->wait(ended_, timeout));
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
     delayed_.clear();
     delayed_are_waited_for_ = false;
@@ -112,6 +120,7 @@ Result<Stamped> CpuMachine::wait() {
 // Faults are taken before messages: whatever a thread told before it faulted is in the batch then.
 void CpuMachine::collect() {
   if (fault_queue_.take_overflow()) userfault_.wake(range_.begin(), range_.bytes());
+  if (!children_.empty()) collect_children();
   while (const auto entry = fault_queue_.pop()) faults_.push_back(*entry);
   inbox_.take(batch_);
   batch_at_ = 0;
@@ -174,6 +183,9 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
     case Inbox::Kind::kernel_ready:
     case Inbox::Kind::kernel_done:
       return tell_kernel(message, accesses);
+    case Inbox::Kind::forking:
+      take_snapshot(UniqueFd(message.socket));
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -197,9 +209,16 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   const StreamId stream = streams_.of(entry.fault.thread);
   const bool leaving_is_off = block.state == BlockState::leaving && jobs_.at(block.job).undone;
   if (leaving_is_off || (block.state == BlockState::resident && !block.awaits_frame)) {
-    // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
-    if (entry.fault.write_protected || userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0)
-      userfault_.wake(address(id), kBlockBytes.value);
+    stall_.begin(id, stream, entry.at);
+    if (entry.fault.write_protected) {
+      let_write(id);
+    } else {
+      // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
+      keep_for_children(id);
+      if (userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0)
+        userfault_.wake(address(id), kBlockBytes.value);
+    }
+    stall_.end(id, now());
     return std::nullopt;
   }
   stall_.begin(id, stream, entry.at);

@@ -18,7 +18,11 @@
 #include "machines/cpu/eviction_method.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/fault_reader.h"
+#include "machines/cpu/fork_gate.h"
+#include "machines/cpu/forked_children.h"
 #include "machines/cpu/inbox.h"
+#include "machines/cpu/memory_range.h"
+#include "machines/cpu/snapshots.h"
 #include "machines/cpu/spill_file.h"
 #include "machines/cpu/stall_clock.h"
 #include "machines/cpu/streams.h"
@@ -60,6 +64,13 @@ struct CpuMachineOptions {
 // Note [Kernels that are over]
 // Most kernels do not wait for Launch: they start at once and fault. A KernelDone (and what follows it on its stream)
 // is told only after the executor has launched the kernel, which its own moves in flight may delay.
+//
+// Note [Forked children]
+// Managed memory is left out of forks (MemoryRange). A child maps the range anew, watches it with a userfaultfd of its
+// own and sends that to us: its faults are served by copies, which are its own memory. It sees the blocks as they were
+// at the fork (see Note [Snapshots]): they are write-protected then, and kept in the spill file before anything maps a
+// writable one or drops one. Sharing pages instead (UFFD_FEATURE_EVENT_FORK) would take CAP_SYS_PTRACE, keep shared
+// pages from being moved, and show the child what its parent writes.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -88,6 +99,15 @@ class CpuMachine final : public Machine {
   // How many of the stream's kernels have been launched: wait on it for the next one.
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
+
+  // Called by the thread that is about to fork, and by it when it has: children that ask to be served through the
+  // other end of the socket see memory as it is now. Returns how many slots of the spill file might have to be kept for
+  // all children; nothing if this one would not be served.
+  std::optional<std::uint32_t> fork_begins(UniqueFd socket);
+  void fork_is_over() { fork_gate_.over(); }
+  // So many slots are theirs, beyond those that blocks may need. Who asks for what was lost is ended.
+  void allow_for_children(std::uint32_t slots) { slots_for_children_.store(slots, std::memory_order_release); }
+  bool serves_children() const { return serves_children_.load(std::memory_order_acquire); }
 
  private:
   struct Block {
@@ -121,7 +141,8 @@ class CpuMachine final : public Machine {
     std::deque<std::pair<Inbox::Message, std::vector<BlockAccess>>> deferred;
   };
 
-  CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range);
+  CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range,
+             ForkedChildren children);
 
   void handle(const Launch& command);
   void handle(const Move& command);
@@ -148,6 +169,17 @@ class CpuMachine final : public Machine {
   void start_reads();
   bool start_chunk(Job& job);
   void finish_chunk(Job& job);
+
+  // Forked children (cpu_children.cpp).
+  void take_snapshot(UniqueFd socket);
+  void collect_children();
+  void serve(const ForkedChildren::Child& child, std::byte* address);
+  void let_go(SnapshotId snapshot);
+  void keep_for_children(BlockId id);
+  int keep_copy(const std::byte* bytes, std::uint32_t slot);
+  void let_write(BlockId id);
+  const std::byte* bytes_in_memory(BlockId id) const;
+  int transfer_now(const Transfer& transfer);
 
   void pump();
   void transfer_ended(const Completion& completion);
@@ -203,6 +235,13 @@ class CpuMachine final : public Machine {
   std::uint32_t host_in_use_ = 0;
   std::uint32_t ssd_in_use_ = 0;
 
+  ForkedChildren children_;
+  Snapshots snapshots_;
+  std::optional<MemoryRange> bounce_;  // a block of memory, once there was a fork
+  ForkGate fork_gate_;
+  std::atomic<bool> serves_children_{false};
+  std::atomic<std::uint32_t> slots_for_children_{0}, wanted_for_children_{0};
+
   std::vector<StreamState> streams_state_;
   Inbox::Batch batch_;
   std::size_t batch_at_ = 0;
@@ -215,6 +254,8 @@ class CpuMachine final : public Machine {
   std::optional<Nanos> waiting_since_;  // for room, and nothing has moved since
   int last_refusal_ = 0;                // why a block could not be taken off; an errno
   std::vector<Completion> ended_;
+  std::vector<Completion> ended_meanwhile_;  // while one transfer alone was waited for
+  bool waited_meanwhile_ = false;
   Nanos last_;
   std::optional<Error> failure_;
 };

@@ -30,6 +30,8 @@ void Inbox::kernel_done(StreamId stream, bool urgent) {
   post({.kind = Kind::kernel_done, .stream = stream}, {}, urgent);
 }
 
+void Inbox::forking(UniqueFd socket) { post({.kind = Kind::forking, .socket = socket.release()}, {}, true); }
+
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
   {
     const std::lock_guard lock(mutex_);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "executor/machine.h"
 #include "machines/cpu/doorbell.h"
 
@@ -19,7 +20,7 @@ namespace spillway {
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
  public:
-  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done };
+  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done, forking };
   struct Message {
     Kind kind;
     StreamId stream{};
@@ -29,6 +30,7 @@ class Inbox {
     TensorId tensor{};
     TensorLabel label{};
     BlockRange blocks{};
+    int socket = -1;  // to a process that is about to be forked; owned by who takes the message
     std::uint32_t first_access = 0, access_count = 0;
   };
   struct Batch {
@@ -45,6 +47,8 @@ class Inbox {
   // `urgent`: something is to be done at once, so the loop is woken.
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(StreamId stream, bool urgent = false);
+
+  void forking(UniqueFd socket);
 
   // All that has been posted since the last call, in order; the batch's own contents are thrown away.
   void take(Batch& batch);

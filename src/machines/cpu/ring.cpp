@@ -5,16 +5,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 #include "base/files.h"
 #include "base/unique_fd.h"
-#include "memory/tier.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::uint64_t kBell = UINT64_MAX;
+constexpr std::uint64_t kBell = UINT64_MAX, kNews = UINT64_MAX - 1;
 
 std::string remedy(int error) {
   switch (error) {
@@ -32,8 +32,9 @@ std::string remedy(int error) {
 
 }  // namespace
 
-Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::initializer_list<int> kept_open) {
-  std::unique_ptr<Ring> ring(new Ring(bell));
+Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::optional<int> news,
+                                         std::initializer_list<int> kept_open) {
+  std::unique_ptr<Ring> ring(new Ring(bell, news));
   if (const int error = -::io_uring_queue_init(2 * kDepth, &ring->ring_, 0); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot use io_uring: {}; {}", errno_text(error), remedy(error)));
   ring->open_ = true;
@@ -65,7 +66,7 @@ void Ring::prepare(std::uint32_t place) {
   CHECK(sqe != nullptr);  // Twice as many entries as transfers, and each wait() submits all.
   const Active& active = active_[place];
   std::byte* memory = active.transfer.memory + active.done;
-  const auto rest = static_cast<unsigned>(kBlockBytes.value - active.done);
+  const auto rest = static_cast<unsigned>(active.transfer.bytes - active.done);
   const std::uint64_t offset = active.transfer.offset + active.done;
   constexpr int kFile = 0;  // its place among the registered ones
   if (active.transfer.write)
@@ -77,12 +78,15 @@ void Ring::prepare(std::uint32_t place) {
 }
 
 void Ring::listen() {
-  if (listening_) return;
-  io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
-  CHECK(sqe != nullptr);
-  ::io_uring_prep_poll_add(sqe, bell_.fd(), POLLIN);
-  ::io_uring_sqe_set_data64(sqe, kBell);
-  listening_ = true;
+  const auto listen_to = [&](int descriptor, std::uint64_t name, bool& listening) {
+    if (std::exchange(listening, true)) return;
+    io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
+    CHECK(sqe != nullptr);
+    ::io_uring_prep_poll_add(sqe, descriptor, POLLIN);
+    ::io_uring_sqe_set_data64(sqe, name);
+  };
+  listen_to(bell_.fd(), kBell, listening_);
+  if (news_) listen_to(*news_, kNews, listening_to_news_);
 }
 
 void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
@@ -91,12 +95,16 @@ void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
     bell_.clear();
     return;
   }
+  if (cqe.user_data == kNews) {
+    listening_to_news_ = false;
+    return;
+  }
   Active& active = active_[cqe.user_data];
   const auto place = static_cast<std::uint32_t>(cqe.user_data);
   if (cqe.res == -EINTR || cqe.res == -EAGAIN) return prepare(place);
   if (cqe.res > 0) {
     active.done += static_cast<std::size_t>(cqe.res);
-    if (active.done < kBlockBytes.value) return prepare(place);
+    if (active.done < active.transfer.bytes) return prepare(place);
   }
   const int error = cqe.res > 0 ? 0 : cqe.res < 0 ? -cqe.res : EIO;  // Nothing at all: the file ends too early.
   ended.push_back({active.transfer.id, error});

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "machines/cpu/block_io.h"
@@ -17,7 +18,9 @@ class Ring final : public BlockIo {
  public:
   // Both outlive the ring. The file, and those in `kept_open`, stay open as long as the ring lives, even if the script
   // closes all descriptors that it finds. The error says why io_uring cannot be had, and the remedy.
-  static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell, std::initializer_list<int> kept_open = {});
+  // wait() returns also when `news` is readable, which somebody else reads.
+  static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell, std::optional<int> news = {},
+                                            std::initializer_list<int> kept_open = {});
   ~Ring() override;
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -33,15 +36,16 @@ class Ring final : public BlockIo {
     bool in_use = false;
   };
 
-  explicit Ring(const Doorbell& bell) : bell_(bell), active_(kDepth) {}
+  Ring(const Doorbell& bell, std::optional<int> news) : bell_(bell), news_(news), active_(kDepth) {}
   void prepare(std::uint32_t place);
   void listen();
   void take(const io_uring_cqe& cqe, std::vector<Completion>& ended);
 
   const Doorbell& bell_;
+  std::optional<int> news_;
   io_uring ring_{};
   bool open_ = false;
-  bool listening_ = false;
+  bool listening_ = false, listening_to_news_ = false;
   std::vector<Active> active_;
 };
 

@@ -32,6 +32,8 @@ class Userfault {
 
   // The error says what is missing and the remedy.
   static Result<Userfault> open();
+  // One that another process has opened: its faults, its memory. It cannot move().
+  static Userfault of(UniqueFd descriptor) { return Userfault(out_of_reach(std::move(descriptor)), false); }
 
   int fd() const { return fd_.get(); }
   bool can_move() const { return can_move_; }  // UFFDIO_MOVE: Linux 6.8

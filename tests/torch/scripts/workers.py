@@ -1,4 +1,4 @@
-"""A DataLoader over tensors in memory: workers that are forked (they cannot have them), forked with shared memory, spawned."""
+"""A DataLoader over tensors in memory: workers that are forked, forked with shared memory, spawned."""
 import sys
 
 import torch

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "machines/cpu/snapshots.h"
+#include "machines/cpu/userfault.h"
+
+namespace spillway {
+
+// What a forked child does at once, in its own process: from here on the faults that it has in the range are read and
+// served by whoever has the other end of the socket. The descriptor keeps the range from becoming zeroes should that
+// process end first. Makes only system calls, unless it fails.
+Result<Userfault> ask_to_be_served(int socket, std::byte* begin, std::size_t bytes);
+
+// The forked processes whose faults this one serves, and theirs. Used by the run loop only; never waits.
+class ForkedChildren {
+ public:
+  struct Child {
+    UniqueFd process;  // a pidfd
+    Userfault faults;
+    SnapshotId snapshot;
+  };
+  using Serve = std::function<void(const Child&, std::byte* address)>;
+  using LetGo = std::function<void(SnapshotId)>;
+
+  static Result<ForkedChildren> make();
+  int fd() const { return poll_.get(); }  // readable when collect() has something to do
+  bool empty() const { return sockets_.empty() && children_.empty(); }
+
+  // Who asks through this socket sees the snapshot.
+  void expect(UniqueFd socket, SnapshotId snapshot);
+  // Takes in who asks to be served, calling `hold` for each; calls `serve` for each fault; and `let_go` for each child
+  // that has ended and each socket that nobody asks through any more.
+  void collect(const LetGo& hold, const Serve& serve, const LetGo& let_go);
+
+ private:
+  struct Socket {
+    UniqueFd socket;
+    SnapshotId snapshot;
+  };
+  explicit ForkedChildren(UniqueFd poll) : poll_(std::move(poll)) {}
+  bool listen(int descriptor, std::uint64_t name);
+  void forget(int descriptor);
+  bool take_in(const Socket& from, const LetGo& hold);
+
+  UniqueFd poll_;
+  std::uint32_t last_ = 0;
+  std::map<std::uint32_t, Socket> sockets_;
+  std::map<std::uint32_t, Child> children_;
+};
+
+// Ends it at once.
+void kill_process(const UniqueFd& process);
+
+}  // namespace spillway

@@ -1,0 +1,50 @@
+#include "machines/cpu/snapshots.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace spillway {
+
+SnapshotId Snapshots::take() {
+  ++last_.value;
+  holders_.emplace(last_, 1);
+  return last_;
+}
+
+std::vector<std::uint32_t> Snapshots::drop(SnapshotId snapshot) {
+  std::vector<std::uint32_t> unread;
+  const auto holder = holders_.find(snapshot);
+  CHECK(holder != holders_.end());
+  if (--holder->second > 0) return unread;
+  holders_.erase(holder);
+  for (auto block = versions_.begin(); block != versions_.end();) {
+    std::erase_if(block->second, [&](const Version& version) {
+      const auto reader = holders_.upper_bound(version.after);
+      if (reader != holders_.end() && reader->first <= version.last) return false;
+      if (version.view.where == View::Where::slot) unread.push_back(version.view.slot);
+      return true;
+    });
+    block = block->second.empty() ? versions_.erase(block) : std::next(block);
+  }
+  slots_ -= static_cast<std::uint32_t>(unread.size());
+  return unread;
+}
+
+void Snapshots::settle(BlockId block, View view) {
+  CHECK(wants(block));
+  versions_[block].push_back({known_[block.value], newest(), view});
+  known_[block.value] = newest();
+  slots_ += view.where == View::Where::slot;
+}
+
+Snapshots::View Snapshots::find(SnapshotId snapshot, BlockId block) const {
+  if (snapshot > known_[block.value]) return {View::Where::block};
+  const auto found = versions_.find(block);
+  if (found == versions_.end()) return {View::Where::nowhere};
+  const auto version = std::ranges::find_if(
+      found->second, [&](const Version& each) { return each.after < snapshot && snapshot <= each.last; });
+  return version == found->second.end() ? View{View::Where::nowhere} : version->view;
+}
+
+}  // namespace spillway

@@ -1,0 +1,287 @@
+// Processes that are forked while memory is paged: they see tensors as they were at the fork, or end with a word.
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "in_child.h"
+#include "pager_support.h"
+
+namespace spillway {
+namespace {
+
+using ForkTest = PagerTest;
+INSTANTIATE_TEST_SUITE_P(Paths, ForkTest, testing::Values(kCases[0], kCases[3]), name_of);
+
+constexpr std::size_t kLarge = 30 << 20;
+constexpr std::size_t kTensors = 6;
+
+// Tensors that together are larger than the budget, so that the first ones are away.
+std::vector<std::byte*> more_than_fits(Pager& pager) {
+  std::vector<std::byte*> tensors;
+  for (std::size_t index = 0; index < kTensors; ++index) {
+    tensors.push_back(granted(pager, kLarge));
+    fill(tensors.back(), kLarge, index);
+  }
+  return tensors;
+}
+
+bool all_hold(const std::vector<std::byte*>& tensors, std::size_t first_seed) {
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    if (!holds(tensors[index], kLarge, first_seed + index)) return false;
+  return true;
+}
+
+// A child that does something only when it is told to.
+class WaitingChild {
+ public:
+  template <class F>
+  explicit WaitingChild(F&& body) {
+    CHECK(::pipe2(pipe_, O_CLOEXEC) == 0);
+    child_ = ::fork();
+    CHECK(child_ >= 0);
+    if (child_ != 0) return;
+    char byte;
+    ::_exit(::read(pipe_[0], &byte, 1) == 1 ? body() : 99);
+  }
+  int status_after_go() {
+    CHECK(::write(pipe_[1], "", 1) == 1);
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+    int status = 0;
+    CHECK(::waitpid(child_, &status, 0) == child_);
+    return status;
+  }
+
+ private:
+  int pipe_[2];
+  pid_t child_;
+};
+
+bool succeeded(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
+
+template <class F>
+void eventually(F&& holds) {
+  while (!holds()) std::this_thread::yield();  // ctest ends a test that never comes to it.
+}
+
+TEST_P(ForkTest, AChildReadsTensorsThatAreAwayAndThere) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  for (int round = 0; round < 2; ++round) {
+    const ChildEnd end = in_child([&] { return all_hold(tensors, 0) ? 0 : 1; });
+    EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
+  }
+  EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+TEST_P(ForkTest, WhatItsParentDoesNextIsNotShownToAChild) {
+  auto pager = started(config());
+  auto tensors = more_than_fits(*pager);
+  WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  auto kept = tensors;
+  for (std::size_t index = 0; index < kTensors; ++index)
+    if (index % 3 == 0) {  // dead, and its memory another tensor's
+      pager->free(kept[index]);
+      kept[index] = granted(*pager, kLarge);
+    }
+  for (int round = 1; round < 3; ++round)
+    for (std::size_t index = 0; index < kTensors; ++index)
+      fill(kept[index], kLarge, 100 * static_cast<std::size_t>(round) + index);
+  EXPECT_TRUE(succeeded(child.status_after_go()));
+  EXPECT_TRUE(all_hold(kept, 200));
+  EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config().device + config().host).value);
+}
+
+TEST_P(ForkTest, EachOfManyChildrenSeesItsOwnMomentAndLeavesNothing) {
+  PagerConfig roomy = config();
+  roomy.ssd_capacity = 2048_MiB;
+  auto pager = started(roomy);
+  auto tensors = more_than_fits(*pager);
+  const Bytes held = pager->stats().held[Tier::ssd];
+  {
+    std::vector<WaitingChild> children;
+    children.reserve(4);
+    std::size_t seed = 0;
+    for (int moment = 0; moment < 4; ++moment) {
+      children.emplace_back([&] { return all_hold(tensors, seed) ? 0 : 1; });
+      if (moment == 1) continue;  // The next one is of the same moment.
+      seed += 100;
+      for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, seed + index);
+    }
+    for (const std::size_t next : {2, 0, 3, 1}) EXPECT_TRUE(succeeded(children[next].status_after_go())) << next;
+  }
+  EXPECT_TRUE(all_hold(tensors, 300));
+  eventually([&] { return pager->stats().held[Tier::ssd] <= held + 16_MiB; });
+}
+
+TEST_P(ForkTest, AChildMayWriteAndForkItself) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const ChildEnd end = in_child([&] {
+    fill(tensors[0], kLarge, 70);
+    const ChildEnd inner = in_child([&] {
+      if (!holds(tensors[0], kLarge, 70)) return 1;
+      for (std::size_t index = 1; index < kTensors; ++index)
+        if (!holds(tensors[index], kLarge, index)) return 2;
+      return 0;
+    });
+    if (!succeeded(inner.status)) return 3;
+    return holds(tensors[0], kLarge, 70) && holds(tensors[5], kLarge, 5) ? 0 : 4;
+  });
+  EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
+  EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+TEST_P(ForkTest, SystemCallsOfAChildReadTensors) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const int file = ::open(spill_directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  const ChildEnd end = in_child([&] {
+    for (const std::byte* tensor : tensors)
+      if (::write(file, tensor, kLarge) != static_cast<ssize_t>(kLarge)) return 1;
+    return 0;
+  });
+  EXPECT_TRUE(succeeded(end.status)) << end.status;
+  std::vector<std::byte> read(kLarge);
+  for (std::size_t index = 0; index < kTensors; ++index) {
+    ASSERT_EQ(::pread(file, read.data(), kLarge, static_cast<off_t>(index * kLarge)), static_cast<ssize_t>(kLarge));
+    EXPECT_TRUE(holds(read.data(), kLarge, index));
+  }
+  ::close(file);
+}
+
+TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
+  PagerConfig tight = config();
+  tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want
+  auto pager = started(tight);
+  const auto tensors = more_than_fits(*pager);
+  WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, 100 + index);
+  const int status = child.status_after_go();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_TRUE(all_hold(tensors, 100));
+  EXPECT_LE(pager->stats().peak[Tier::ssd], tight.ssd_capacity);
+}
+
+TEST_P(ForkTest, AChildIsEndedWhereTheDiskFails) {
+  std::atomic<bool> fails{false};
+  PagerConfig failing = config();
+  failing.device = 400_MiB;  // All is there: the disk is needed for the child alone.
+  failing.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return fails ? EIO : 0; });
+  };
+  auto pager = started(failing);
+  const auto tensors = more_than_fits(*pager);
+  fails = true;
+  WaitingChild unkept([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, 100 + index);
+  EXPECT_TRUE(WIFSIGNALED(unkept.status_after_go()));
+  fails = false;
+  WaitingChild unread([&] { return all_hold(tensors, 100) ? 0 : 1; });
+  for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, 200 + index);
+  fails = true;
+  EXPECT_TRUE(WIFSIGNALED(unread.status_after_go()));
+  EXPECT_TRUE(all_hold(tensors, 200));
+}
+
+TEST_P(ForkTest, AChildThatCannotBeServedIsToldWhyAndDies) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const ChildEnd end = in_child([&] {
+    ::close_range(3, ~0u, 0);  // as daemons do
+    const pid_t inner = ::fork();
+    if (inner == 0) ::_exit(static_cast<int>(tensors.front()[0]));
+    int status = 0;
+    ::waitpid(inner, &status, 0);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV && all_hold(tensors, 0) ? 7 : 0;
+  });
+  EXPECT_EQ(WEXITSTATUS(end.status), 7) << end.status;
+  EXPECT_NE(end.text.find("spawn"), std::string::npos) << end.text;
+  EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+TEST_P(ForkTest, WhatAChildMapsNeverLiesInTheManagedRange) {
+  auto pager = started(config());
+  const ChildEnd end = in_child([&] {
+    for (int round = 0; round < 100; ++round) {
+      void* mapped = ::mmap(nullptr, 64 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (mapped == MAP_FAILED || pager->contains(mapped)) return 1;
+    }
+    return 0;
+  });
+  EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
+}
+
+TEST_P(ForkTest, AChildHoldsNothingOfItsParents) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const ChildEnd end = in_child([&] {
+    if (pager->active() || pager->allocate(100).has_value()) return 1;
+    pager->free(tensors[0]);
+    pager->kernel_ready({0}, {}, {});
+    pager->kernel_done({0});
+    int userfaults = 0;  // one is its own
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      const std::string target = std::filesystem::read_symlink(entry, error).string();
+      userfaults += target.find("userfaultfd") != std::string::npos;
+      if (target.find("io_uring") != std::string::npos || target.find("eventpoll") != std::string::npos) return 2;
+      if (target.find("(deleted)") != std::string::npos && target.find(spill_directory()) == 0) return 3;
+    }
+    pager.reset();
+    return userfaults == 1 ? 0 : 4;
+  });
+  EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
+  EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+// Threads write all the time; each keeps the rule that all words of its tensor are equal but while it writes them, and
+// counts its rounds in plain memory before and after. A child must find both of the same moment.
+TEST_P(ForkTest, ChildrenSeeManagedAndOtherMemoryOfOneMoment) {
+  PagerConfig roomy = config();
+  roomy.ssd_capacity = 2048_MiB;
+  auto pager = started(roomy);
+  constexpr std::size_t kThreads = 3, kWords = kLarge / sizeof(std::uint64_t);
+  struct Counted {
+    std::atomic<std::uint64_t> begun{0}, done{0};
+  };
+  std::array<Counted, kThreads> rounds;
+  std::vector<std::uint64_t*> tensors;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    tensors.push_back(reinterpret_cast<std::uint64_t*>(granted(*pager, kLarge)));
+    std::memset(tensors.back(), 0, kLarge);
+  }
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t round = 1; !stop; ++round) {
+        rounds[thread].begun.store(round);
+        for (std::size_t word = 0; word < kWords; word += 64)
+          std::atomic_ref(tensors[thread][word]).store(round, std::memory_order_release);
+        rounds[thread].done.store(round);
+      }
+    });
+  for (int fork = 0; fork < kEffort; ++fork) {
+    const ChildEnd end = in_child([&] {
+      for (std::size_t thread = 0; thread < kThreads; ++thread)
+        for (std::size_t word = 0; word < kWords; word += 64) {
+          const std::uint64_t found = std::atomic_ref(tensors[thread][word]).load();
+          if (found < rounds[thread].done.load()) return 1;
+          if (found > rounds[thread].begun.load()) return 2;
+        }
+      return 0;
+    });
+    EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace spillway
