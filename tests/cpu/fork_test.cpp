@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <random>
+#include <functional>
 
 #include "in_child.h"
 #include "pager_support.h"
@@ -16,19 +16,6 @@ namespace {
 using ForkTest = PagerTest;
 INSTANTIATE_TEST_SUITE_P(Paths, ForkTest, testing::Values(kCases[0], kCases[3]), name_of);
 
-constexpr std::size_t kLarge = 30 << 20;
-constexpr std::size_t kTensors = 6;
-
-// Tensors that together are larger than the budget, so that the first ones are away.
-std::vector<std::byte*> more_than_fits(Pager& pager) {
-  std::vector<std::byte*> tensors;
-  for (std::size_t index = 0; index < kTensors; ++index) {
-    tensors.push_back(granted(pager, kLarge));
-    fill(tensors.back(), kLarge, index);
-  }
-  return tensors;
-}
-
 bool all_hold(const std::vector<std::byte*>& tensors, std::size_t first_seed) {
   for (std::size_t index = 0; index < tensors.size(); ++index)
     if (!holds(tensors[index], kLarge, first_seed + index)) return false;
@@ -38,8 +25,7 @@ bool all_hold(const std::vector<std::byte*>& tensors, std::size_t first_seed) {
 // A child that does something only when it is told to.
 class WaitingChild {
  public:
-  template <class F>
-  explicit WaitingChild(F&& body) {
+  explicit WaitingChild(const std::function<int()>& body) {
     CHECK(::pipe2(pipe_, O_CLOEXEC) == 0);
     child_ = ::fork();
     CHECK(child_ >= 0);

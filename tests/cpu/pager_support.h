@@ -4,6 +4,7 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "hook/pager/pager.h"
 #include "support.h"
@@ -31,6 +32,19 @@ inline std::byte* granted(Pager& pager, std::size_t bytes) {
   if (!memory) ADD_FAILURE() << memory.error().message;
   CHECK(memory.has_value());
   return static_cast<std::byte*>(*memory);
+}
+
+constexpr std::size_t kLarge = 30 << 20;
+constexpr std::size_t kTensors = 6;
+
+// Tensors that together are larger than the small configuration's budget, so that the first ones are away.
+inline std::vector<std::byte*> more_than_fits(Pager& pager) {
+  std::vector<std::byte*> tensors;
+  for (std::size_t index = 0; index < kTensors; ++index) {
+    tensors.push_back(granted(pager, kLarge));
+    fill(tensors.back(), kLarge, index);
+  }
+  return tensors;
 }
 
 struct Case {

@@ -26,22 +26,10 @@ INSTANTIATE_TEST_SUITE_P(Paths, PagerSystemTest, testing::Values(kCases[0], kCas
 using MovingPagerTest = PagerSystemTest;
 INSTANTIATE_TEST_SUITE_P(Paths, MovingPagerTest, testing::Values(kCases[0], kCases[2]), name_of);
 
-constexpr std::size_t kLarge = 30 << 20;
-
 UniqueFd nameless_file(int flags) {
   const int fd = ::open(spill_directory().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
   CHECK(fd >= 0);
   return UniqueFd(fd);
-}
-
-// Tensors that together are larger than the budget, so that the first ones are away.
-std::vector<std::byte*> more_than_fits(Pager& pager) {
-  std::vector<std::byte*> tensors;
-  for (std::size_t index = 0; index < 6; ++index) {
-    tensors.push_back(granted(pager, kLarge));
-    fill(tensors.back(), kLarge, index);
-  }
-  return tensors;
 }
 
 TEST_P(PagerSystemTest, SystemCallsWriteAndReadTensorsThatAreAway) {
