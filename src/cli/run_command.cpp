@@ -11,11 +11,13 @@
 #include "cli/predictions.h"
 #include "cli/script.h"
 #include "hook/pager/usable_memory.h"
+#include "hook/session/hook_side.h"
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
 #include "hook/session/output_file.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
+#include "hook/session/transfer_watch.h"
 #include "policies/policies.h"
 
 namespace spillway {
@@ -28,6 +30,7 @@ constexpr const char* kTraceName = "model.trace";  // in the folder of --record
 
 struct RunOptions {
   std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
+  std::string io_timeout = "30s";
   std::string json, record;
   bool quiet = false;
   std::string program;
@@ -97,6 +100,9 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
                          : options.eviction_path == "copy" ? EvictionMethod::copy
                                                            : EvictionMethod::automatic;
+  const Result<Nanos> io_timeout = parse_duration(options.io_timeout);
+  if (!io_timeout) return fail(Errc::usage, fmt::format("--io-timeout: {}", io_timeout.error().message));
+  config.io_timeout_ns = io_timeout->value;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
@@ -130,8 +136,11 @@ Result<int> run(const RunOptions& options) {
   }
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
-  TRY(const Supervised supervised,
-      launch(session, options.command, status ? [&] { status->draw(); } : std::function<void()>()));
+  TransferWatch transfers(*session);
+  TRY(const Supervised supervised, launch(session, options.command, [&] {
+        if (status) status->draw();
+        return transfers.overdue(Nanos{monotonic_ns()});
+      }));
   status.reset();
   RunReport report = read_report(*session, supervised);
   const bool wanted = (!options.quiet || !json.empty()) && supervised.exit_status < 128;
@@ -175,6 +184,10 @@ void add_run_command(CLI::App& app, int& status) {
       ->type_name("DIR");
   command->add_option("--ssd-capacity", options->ssd_capacity, "use at most this (default: what is free there)")
       ->type_name("SIZE");
+  command
+      ->add_option("--io-timeout", options->io_timeout,
+                   "end the run when the SSD has not answered for so long (default: 30s; 0s: wait for ever)")
+      ->type_name("TIME");
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");

@@ -4,8 +4,10 @@
 //   claim        becomes the owner, or registers as unmanaged       count      adds to every counter
 //   error TEXT   reports an error                                   record     writes the trace file and says so
 //   no-trace TEXT  says why there is none                           trace-mode fails unless only a trace is wanted
+//   stuck        starts a write that never ends
 //   die          kills itself with SIGKILL
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +56,9 @@ int main(int argc, char** argv) {
       count(*session);
     } else if (step == "error") {
       session->state.error.set(argv[++i]);
+    } else if (step == "stuck") {
+      session->state.oldest_transfer = 3;
+      for (;;) ::pause();
     } else if (step == "record") {
       record(*session);
     } else if (step == "no-trace") {

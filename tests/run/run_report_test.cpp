@@ -30,6 +30,13 @@ TEST_F(RunReported, WhatTheHookCountedEvenWhenTheScriptIsKilled) {
   EXPECT_NE(ended.err.find("2: first 2.000 s (4 faults)"), std::string::npos) << ended.err;
 }
 
+TEST_F(RunReported, ADiskThatDoesNotAnswerEndsTheRun) {
+  const Ended ended = run({"--json", "report.json", "--io-timeout", "1s"}, {FAKE_HOOK, "claim", "stuck"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("/var/tmp has not answered a write of a block"), std::string::npos) << ended.err;
+  EXPECT_EQ(report()["exit_status"], 1);
+}
+
 TEST_F(RunReported, ARelativeNameMeansWhereTheRunWasStarted) {
   run(to_json, {"sh", "-c", "cd / && exec \"$0\" claim", FAKE_HOOK});
   EXPECT_EQ(report()["made_tensors"], true);

@@ -38,10 +38,10 @@ struct PagerConfig {
   // it must end the process; the default writes the message to stderr and exits with status 1.
   std::function<void(const PagerStats&)> on_progress = {};
   std::function<void(std::string_view)> on_failure = end_process;
+  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
   // For tests.
   bool check_least_budget = true;
   Nanos patience{60'000'000'000};  // see CpuMachineOptions
-  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
 };
 
 // 16 blocks for each CPU that we may run on: each may have a thread that touches tensors, and one instruction of a

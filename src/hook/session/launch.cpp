@@ -10,8 +10,7 @@
 
 namespace spillway {
 
-Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command,
-                          const std::function<void()>& watch) {
+Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command, const Watch& watch) {
   TRY(const HookLibraries libraries, find_hook_libraries());
   TRY_VOID(set_text(session->config.torch_library, libraries.torch, "the path of libspillway_torch.so"));
   TRY(const std::string preload, preload_name(libraries.preload));

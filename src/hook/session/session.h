@@ -48,6 +48,7 @@ struct SessionConfig {
   bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;
   std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
+  std::uint64_t io_timeout_ns = 0;       // a transfer that takes longer ends the run; 0: none does
   std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
   std::array<char, 32> policy{};                 // "auto"
@@ -114,6 +115,7 @@ struct SessionState {
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
+  Counter oldest_transfer{0};                            // watched_io.h
   Counter faults{0};                                     // of blocks that had bytes
   Counter first_touches{0};                              // of blocks that had none
   Counter stall_ns{0};                                   // in which some thread waited for memory

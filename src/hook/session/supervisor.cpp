@@ -52,20 +52,25 @@ class SignalQueue {
 // reach the session's leader alone, so it is always passed on.
 bool must_forward(const signalfd_siginfo& signal) { return signal.ssi_code != SI_KERNEL || signal.ssi_signo == SIGHUP; }
 
-// Passes signals on until the guardian has reported (true) or died (false).
-bool await_report(const SignalQueue& signals, int socket, pid_t guardian, const std::function<void()>& watch,
-                  GuardianReport& report) {
+enum class Awaited { report, guardians_death, reason_to_end };
+
+// Passes signals on until the guardian has reported or died, or `watch` has said why it must not go on.
+Awaited await_report(const SignalQueue& signals, int socket, pid_t guardian, const Watch& watch, GuardianReport& report,
+                     std::string& reason) {
   for (;;) {
     pollfd what[2] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
                       {.fd = socket, .events = POLLIN, .revents = 0}};
-    if (::poll(what, 2, watch ? kWatchEvery : -1) == 0) watch();
+    if (::poll(what, 2, watch ? kWatchEvery : -1) == 0) {
+      reason = watch();
+      if (!reason.empty()) return Awaited::reason_to_end;
+    }
     signalfd_siginfo signal{};
     while (::read(signals.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal))
       if (must_forward(signal)) ::kill(guardian, static_cast<int>(signal.ssi_signo));
     if (what[1].revents == 0) continue;
     const ssize_t got = ::recv(socket, &report, sizeof report, 0);
     if (got < 0 && errno == EINTR) continue;
-    return got == static_cast<ssize_t>(sizeof report);
+    return got == static_cast<ssize_t>(sizeof report) ? Awaited::report : Awaited::guardians_death;
   }
 }
 
@@ -103,7 +108,7 @@ void explain_end(const GuardianReport& report, Supervised& result) {
 }  // namespace
 
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library, const std::function<void()>& watch) {
+                             const std::string& preload_library, const Watch& watch) {
   CHECK(!command.empty());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const SignalQueue signals;
@@ -130,13 +135,17 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   Supervised result;
   result.started = true;
   GuardianReport report;
-  const bool reported = await_report(signals, ours.get(), guardian, watch, report);
+  const Awaited awaited = await_report(signals, ours.get(), guardian, watch, report, result.problem);
+  const bool reported = awaited == Awaited::report;
+  if (awaited == Awaited::reason_to_end) ::shutdown(ours.get(), SHUT_RDWR);  // The guardian ends all.
   ::waitpid(guardian, nullptr, 0);
   if (reported && report.exec_error != 0) {
     result.started = false;
     explain_start(command.front(), report.exec_error, result);
   } else if (reported) {
     explain_end(report, result);
+  } else if (awaited == Awaited::reason_to_end) {
+    result.exit_status = 1;
   } else {
     result.exit_status = 128 + SIGKILL;
     result.problem = "the guardian process was killed, and the script with it";

@@ -19,10 +19,13 @@ struct Supervised {
   Nanos ended;              // when that was, on CLOCK_MONOTONIC
 };
 
+// Called twice a second while the command runs. Returns why it must be ended; empty: it goes on.
+using Watch = std::function<std::string()>;
+
 // Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
 // the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends
-// whom. With an empty library name nothing is preloaded. `watch`, if any, is called twice a second meanwhile.
+// whom. With an empty library name nothing is preloaded.
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library, const std::function<void()>& watch = {});
+                             const std::string& preload_library, const Watch& watch = {});
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 #include "hook/planning/planning.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/session_pager.h"
+#include "machines/cpu/watched_io.h"
 #include "policies/policies.h"
 
 namespace spillway {
@@ -80,6 +81,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     config.online = known->traits.online;
   config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
     counters.publish(stats);
+  };
+  config.around_io = [&session](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
   };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](std::string_view message) {

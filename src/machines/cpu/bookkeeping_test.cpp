@@ -8,6 +8,7 @@
 #include "machines/cpu/stall_clock.h"
 #include "machines/cpu/streams.h"
 #include "machines/cpu/transfer_queue.h"
+#include "machines/cpu/watched_io.h"
 
 namespace spillway {
 namespace {
@@ -110,6 +111,39 @@ TEST(TransferQueue, TheMostUrgentComesFirstAndEqualOnesInOrder) {
   EXPECT_EQ(queue.front(), BlockId{1});
   queue.pop();
   EXPECT_TRUE(queue.empty());
+}
+
+// Ends what it is told to.
+struct FakeIo final : BlockIo {
+  void start(const Transfer&) override {}
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds>) override {
+    ended.insert(ended.end(), ends.begin(), ends.end());
+    return {};
+  }
+  std::vector<Completion> ends;
+};
+
+TEST(WatchedIo, TellsSinceWhenTheOldestTransferWaitsAndWhetherItWrites) {
+  OldestTransfer oldest{0};
+  auto fake = std::make_unique<FakeIo>();
+  FakeIo& io = *fake;
+  WatchedIo watched(std::move(fake), oldest);
+  const std::uint64_t before = now().value;
+  watched.start({.id = 1, .write = true});
+  const std::uint64_t first = oldest;
+  EXPECT_GE(first / 2, before);
+  EXPECT_EQ(first % 2, 1u);
+  watched.start({.id = 2});
+  EXPECT_EQ(oldest, first);
+  std::vector<Completion> ended;
+  io.ends = {{1, EIO}};
+  ASSERT_TRUE(watched.wait(ended, {}));
+  EXPECT_EQ(oldest % 2, 0u);
+  EXPECT_GT(oldest, 0u);
+  io.ends = {{2, 0}};
+  ASSERT_TRUE(watched.wait(ended, {}));
+  EXPECT_EQ(oldest, 0u);
+  EXPECT_EQ(ended.size(), 2u);
 }
 
 }  // namespace

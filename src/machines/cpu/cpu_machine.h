@@ -41,7 +41,7 @@ struct CpuMachineOptions {
   // Ends the process when faults can no longer be read; called on a thread that must not allocate. By default the
   // message goes to stderr, and the status is 1.
   std::function<void(std::string_view)> on_failure = end_process;
-  // Stands between the machine and the file; for tests that make transfers fail.
+  // Stands between the machine and the file: what watches transfers, or makes them fail.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
 };
 

@@ -1,0 +1,69 @@
+#include "hook/session/transfer_watch.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hook/session/shared_session.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+struct TransferWatchTest : testing::Test {
+  TransferWatchTest() {
+    session->config.io_timeout_ns = 5 * kSecond;
+    session->state.owner_pid = ::getpid();
+  }
+  // Looks each second; when it had enough, or 0.
+  std::uint64_t ends_after(std::uint64_t seconds) {
+    for (std::uint64_t second = 0; second <= seconds; ++second)
+      if (!watch.overdue(Nanos{(at += kSecond)}).empty()) return second;
+    return 0;
+  }
+  SharedSession session = *SharedSession::create();
+  TransferWatch watch{*session};
+  std::uint64_t at = 1000 * kSecond;
+};
+
+TEST_F(TransferWatchTest, EndsARunWhoseDiskDoesNotAnswer) {
+  EXPECT_EQ(ends_after(20), 0u);
+  session->state.oldest_transfer = 7;
+  EXPECT_EQ(ends_after(20), 5u);
+  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("has not answered a write of a block for "), std::string::npos);
+}
+
+TEST_F(TransferWatchTest, ASlowDiskIsNoDeadOne) {
+  for (std::uint64_t transfer = 1; transfer < 10; ++transfer) {
+    session->state.oldest_transfer = transfer;
+    EXPECT_EQ(ends_after(4), 0u);
+  }
+}
+
+TEST_F(TransferWatchTest, ZeroMeansThatItWaitsForEver) {
+  session->config.io_timeout_ns = 0;
+  session->state.oldest_transfer = 8;
+  EXPECT_EQ(ends_after(100), 0u);
+}
+
+TEST_F(TransferWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::raise(SIGSTOP);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  session->state.owner_pid = child;
+  session->state.oldest_transfer = 8;
+  EXPECT_EQ(ends_after(100), 0u);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  at += 1000 * kSecond;
+  EXPECT_EQ(ends_after(100), 3u);  // The jump counts as two seconds.
+}
+
+}  // namespace
+}  // namespace spillway
