@@ -4,34 +4,61 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "base/files.h"
 #include "hook/planning/run_planner.h"
 #include "hook/session/session_pager.h"
+#include "policies/policies.h"
 #include "trace/format.h"
 
 namespace spillway {
 namespace {
 
-// How the steady iteration would do with less memory.
-Result<std::vector<RunReport::Prediction>> predictions(const std::string& trace_file, Bytes peak,
-                                                       const SessionConfig& config) {
-  constexpr std::array kParts{0.75, 0.50, 0.35, 0.25};
-  if (config.rates.copy == 0) return fail(Errc::unavailable, "this machine could not be measured");
-  TRY(const LoadedTrace loaded, load_trace(trace_file));
+// The steady iteration with so many parts of this memory.
+struct Predicted {
+  std::vector<RunReport::Prediction> budgets;
+  Nanos kernels;
+  LinkBound bound;  // with the first budget
+};
+Result<Predicted> predictions(const RunReport& report, const SessionConfig& config, Bytes whole,
+                              std::span<const double> parts) {
+  if (config.rates.copy == 0)
+    return fail(Errc::unavailable, report.unlimited || plans(report.policy)
+                                       ? "this machine could not be measured"
+                                       : fmt::format("{} plans nothing, --policy auto does", report.policy));
+  if (report.recorded.empty()) return fail(Errc::unavailable, report.not_recorded);
+  TRY(const LoadedTrace loaded, load_trace(report.recorded));
   std::vector<Bytes> budgets;
-  for (const double part : kParts)
-    budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(peak.value) * part) >> 20 << 20});
+  for (const double part : parts)
+    budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
   TRY(const auto predicted, predict(loaded.trace, measured_machine(config), budgets));
-  std::vector<RunReport::Prediction> result;
+  Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
-    result.push_back({.part = kParts[i],
-                      .device = predicted[i].device,
-                      .iteration = predicted[i].device < least_device_budget() ? std::nullopt : predicted[i].iteration,
-                      .policy = predicted[i].policy});
+    result.budgets.push_back(
+        {.part = parts[i],
+         .device = predicted[i].device,
+         .iteration = predicted[i].device < least_device_budget() ? std::nullopt : predicted[i].iteration,
+         .policy = predicted[i].policy});
+  for (const Kernel& kernel : loaded.trace.kernels) result.kernels += kernel.gap + kernel.duration;
+  result.bound = predicted.front().bound;
   return result;
+}
+
+// What host memory cannot take goes to the SSD.
+RunReport::Outlook outlook(Predicted predicted, const SessionConfig& config) {
+  RunReport::Outlook outlook{.budgets = std::move(predicted.budgets),
+                             .kernels = predicted.kernels,
+                             .ssd_bytes = excess(predicted.bound.away, Bytes{config.host_budget_bytes}),
+                             .ssd_time = {}};
+  const bool is_slower = std::min(config.rates.ssd_read, config.rates.ssd_write) < config.rates.copy;
+  if (is_slower && outlook.ssd_bytes > Bytes{})
+    outlook.ssd_time = std::max(transfer_time(outlook.ssd_bytes, {config.rates.ssd_write}),
+                                transfer_time(outlook.ssd_bytes, {config.rates.ssd_read}));
+  return outlook;
 }
 
 }  // namespace
@@ -45,12 +72,18 @@ Result<MemoryFile> MemoryFile::make() {
 std::string MemoryFile::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get()); }
 
 void add_predictions(RunReport& report, const SessionConfig& config) {
-  if (report.recorded.empty()) {
-    report.not_predicted = report.not_recorded;
-  } else if (auto made = predictions(report.recorded, report.peak.device, config)) {
-    report.predictions = *std::move(made);
-  } else {
-    report.not_predicted = made.error().message;
+  constexpr std::array kLess{0.75, 0.50, 0.35, 0.25};
+  constexpr std::array kMore{1.0, 1.25, 1.5, 2.0};
+  if (report.unlimited) {
+    if (auto made = predictions(report, config, report.peak.device, kLess))
+      report.predictions = std::move(made->budgets);
+    else
+      report.not_predicted = made.error().message;
+  } else if (has_moved(report)) {
+    if (auto made = predictions(report, config, report.device_budget, kMore))
+      report.outlook = outlook(*std::move(made), config);
+    else
+      report.no_outlook = made.error().message;
   }
 }
 

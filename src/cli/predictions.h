@@ -19,7 +19,8 @@ class MemoryFile {
   UniqueFd fd_;
 };
 
-// How the iteration that a run without limit has recorded would do with less memory; or why nobody can tell.
+// How the recorded iteration would do with less memory, after a run without limit, or with more, after one that had to
+// move something; or why nobody can tell.
 void add_predictions(RunReport& report, const SessionConfig& config);
 
 }  // namespace spillway

@@ -125,14 +125,16 @@ Result<int> run(const RunOptions& options) {
   if (!options.json.empty()) {
     TRY(json, check_output("--json", options.json));
   }
+  const bool wants_report = !options.quiet || !json.empty();
   RecordFolder record(options.record);
   std::optional<MemoryFile> unasked;
   if (!options.record.empty()) {
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
-  } else if (session->config.unlimited) {
+  } else if (wants_report && session->config.rates.copy != 0) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
+    session->config.records_for_itself = true;
   }
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
@@ -143,8 +145,7 @@ Result<int> run(const RunOptions& options) {
       }));
   status.reset();
   RunReport report = read_report(*session, supervised);
-  const bool wanted = (!options.quiet || !json.empty()) && supervised.exit_status < 128;
-  if (report.unlimited && report.made_tensors && wanted) add_predictions(report, session->config);
+  if (report.made_tensors && wants_report && supervised.exit_status < 128) add_predictions(report, session->config);
   if (unasked) {  // Nobody asked for that trace.
     report.recorded.clear();
     report.not_recorded.clear();

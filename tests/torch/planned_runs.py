@@ -30,6 +30,17 @@ def check(condition, *evidence):
         raise AssertionError("\n".join(map(str, evidence)))
 
 
+def check_costs(report, named=False):
+    """Of each of the tensors that moved most, no more moved than of all, and no more was waited for than moved."""
+    costs = report["most_moved_tensors"]
+    moved = [cost["moved_bytes"] for cost in costs]
+    check(len(costs) == 3 and moved == sorted(moved, reverse=True), costs)
+    for cost in costs:
+        check(0 < cost["bytes"] and 0 <= cost["waited_for_bytes"] <= cost["moved_bytes"], cost)
+        check(cost["made_by"].startswith("aten::") and (cost["name"] is not None) == named, cost)
+    check(sum(moved) <= sum(report["moved_bytes"].values()), costs, report["moved_bytes"])
+
+
 def half_of(report):
     return f"{report['peak_device_bytes'] // 2 >> 20}MiB"
 
@@ -39,10 +50,13 @@ def steady_scripts(spillway):
     expected, unlimited = run(spillway, "4GiB", "auto", *script)
     check(unlimited["plan"] is None and unlimited["faults"] == 0, "what fits was planned for", unlimited)
     check([phase["name"] for phase in unlimited["phases"]] == ["in memory"], unlimited["phases"])
+    check(unlimited["advice"]["kind"] == "fits" and unlimited["most_moved_tensors"] == [], unlimited)
     printed, paging = run(spillway, half_of(unlimited), "uvm", *script)
     paged = paging["iterations"][-1]["faults"]
     check(printed == expected and paged > 50, printed, expected, paging)
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
+    check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
+    check_costs(paging)
     for policy in ("auto", "g10-once"):
         printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
@@ -52,6 +66,8 @@ def steady_scripts(spillway):
         learning = ["learning"] if policy == "auto" else []
         check([phase["name"] for phase in report["phases"]] == ["demand paging", *learning, "planned"], report["phases"])
         check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+        check(report["advice"]["kind"] in ("memory", "enough", "ssd"), report["advice"])
+        check_costs(report, named=True)
         print("ok", policy, "faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
 
 

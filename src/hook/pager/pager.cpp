@@ -41,6 +41,7 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       guard_(std::make_unique<ForkGuard>(
           machine_->range().begin(), machine_->range().bytes(), machine_->descriptors(),
           ForkPort{.before = [this] { return before_fork(); }, .after = [this] { machine_->fork_is_over(); }})),
+      traffic_(machine_->range().blocks()),
       heap_(machine_->range().blocks()) {}
 
 Result<EvictionMethod> Pager::check(const PagerConfig& config) {
@@ -109,8 +110,10 @@ void Pager::run() noexcept {
     if (!event && machine_->stopped()) return;
     if (!event) return fail_for_good(event.error().message);
     if (std::holds_alternative<KernelReady>(event->what)) follow_new_plan(executor);
+    traffic_.told(event->what);
     executor.on(event->what, commands);
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
+    traffic_.asked(commands);
     machine_->submit(commands);
     commands.clear();
     if (config_.on_progress) config_.on_progress(stats());

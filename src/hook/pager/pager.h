@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "executor/executor.h"
+#include "hook/pager/block_traffic.h"
 #include "hook/pager/byte_extent.h"
 #include "hook/pager/fork_guard.h"
 #include "hook/pager/pager_config.h"
@@ -71,6 +72,8 @@ class Pager {
   std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
 
   PagerStats stats() const;
+  // Of this memory so far, whoever lived in it.
+  MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
   EvictionMethod eviction_method() const { return method_; }  // the one chosen
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine_->stall().total(now); }
@@ -99,6 +102,7 @@ class Pager {
   std::unique_ptr<SpillFile> file_;
   std::unique_ptr<CpuMachine> machine_;
   std::unique_ptr<ForkGuard> guard_;
+  BlockTraffic traffic_;
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
   TensorHeap heap_;
   std::uint32_t slots_for_children_ = 0;  // of the spill file, beyond those for tensors

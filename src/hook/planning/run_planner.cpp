@@ -81,12 +81,12 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-// At the moment of the highest pressure so many bytes are away, so they leave and return in every iteration.
-Nanos link_bound(const BlockTrace& blocks, const MachineModel& machine) {
-  const Bytes away = excess(std::ranges::max(analyse_lifetimes(blocks.trace).live), machine.device.memory);
+LinkBound link_bound(const Lifetimes& lifetimes, const MachineModel& machine) {
+  const Bytes away = excess(std::ranges::max(lifetimes.live), machine.device.memory);
   if (away == Bytes{}) return {};
-  return std::max(transfer_time(away, std::min(machine.link.from_device, machine.ssd_write())),
-                  transfer_time(away, std::min(machine.link.to_device, machine.ssd_read())));
+  return {.away = away,
+          .time = std::max(transfer_time(away, std::min(machine.link.from_device, machine.ssd_write())),
+                           transfer_time(away, std::min(machine.link.to_device, machine.ssd_read())))};
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {
@@ -143,6 +143,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
     if (trace.tensors[t].persistent && !places[t]) unplanned += trace.tensors[t].bytes;
   }
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
+  const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
@@ -150,6 +151,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
         best_of(blocks, {.iteration = {}, .persistent = {}, .machine = machine, .policy = kAuto, .places = {}}));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
+    prediction.bound = link_bound(row_lifetimes, machine);
     if (!best) continue;
     prediction.iteration = best->result.iteration;
     prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;
@@ -177,7 +179,7 @@ Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const
   TRY(auto best, best_of(blocks, input));
   if (!best || best->plan.moves() == 0) return std::unique_ptr<ProposedPlan>();
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(blocks, input.machine);
+  proposed->link_bound = link_bound(analyse_lifetimes(blocks.trace), input.machine).time;
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));

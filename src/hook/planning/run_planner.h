@@ -44,11 +44,18 @@ struct ProposedPlan {
   std::vector<std::vector<std::optional<std::uint64_t>>> births;
 };
 
+// What is away at the moment of the highest pressure, and so leaves and returns in every iteration.
+struct LinkBound {
+  Bytes away;
+  Nanos time;  // that it takes at the links' rates, both ways at once
+};
+
 // What a run of a recorded iteration would take with this much memory on the device.
 struct Prediction {
   Bytes device;
   std::optional<Nanos> iteration;  // nothing: it cannot run there
   std::string policy;              // empty: nothing would move
+  LinkBound bound;
 };
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets);
 

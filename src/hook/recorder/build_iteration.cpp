@@ -14,6 +14,7 @@ constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 // What the iteration does with one storage. Kernels are counted through all its segments.
 struct Life {
   StorageId id;
+  TensorLabel label{};
   Bytes bytes;
   bool born_inside = false;   // in this iteration, in a kernel or outside
   std::size_t birth = kNone;  // the kernel that made it
@@ -60,6 +61,7 @@ class Builder {
       Life& life = lives_.emplace_back();
       life.bytes = storage.bytes;
       life.id = storage.id;
+      life.label = storage.label;
       life.born_inside = storage.birth_segment >= iteration_.segments.front().number;
     }
     return place->second;
@@ -227,8 +229,12 @@ class Builder {
     for (const Life& life : lives_)
       if (life.in_trace && life.death != kNone) trace_.kernels[life.death].frees.push_back(life.tensor);
     result_.storages.resize(trace_.tensors.size());
+    result_.labels.resize(trace_.tensors.size());
     for (const Life& life : lives_)  // The old life of a tensor that is carried comes before the young one.
-      if (life.in_trace && (life.heir == kNone || !is_one_tensor(life))) result_.storages[life.tensor.value] = life.id;
+      if (life.in_trace && (life.heir == kNone || !is_one_tensor(life))) {
+        result_.storages[life.tensor.value] = life.id;
+        result_.labels[life.tensor.value] = life.label;
+      }
     std::uint32_t count = 0;
     for (const Segment& segment : iteration_.segments)
       result_.anchors.push_back(count += static_cast<std::uint32_t>(segment.kernels.size()));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/units.h"
 #include "trace/trace.h"
 
@@ -45,6 +46,7 @@ inline void insert_ascending(std::vector<StorageId>& all, StorageId one) {
 struct Birth {
   StorageId storage;
   Bytes bytes;
+  TensorLabel label{};
 };
 
 // An outermost operator that has ended.

@@ -53,6 +53,7 @@ struct RecordedIteration {
   std::vector<std::uint64_t> signatures;  // by kernel: of its name and its arguments' shapes
   std::vector<std::uint32_t> anchors;     // how many kernels come before the end of each of its segments
   std::vector<StorageId> storages;        // by tensor: what played its part; the one that is alive at the end
+  std::vector<TensorLabel> labels;        // of these
   // By kernel: what it makes, in order.
   std::vector<std::vector<TensorId>> births;
 };

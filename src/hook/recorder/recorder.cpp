@@ -18,8 +18,9 @@ bool any_of(const std::vector<bool>& values, bool wanted) { return std::ranges::
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
-  live_.insert_or_assign(birth.storage,
-                         SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment});
+  live_.insert_or_assign(
+      birth.storage,
+      SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment, .label = birth.label});
 }
 
 void Recorder::born_outside(Birth newborn) { birth(newborn, builder_.number()); }

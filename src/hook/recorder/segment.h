@@ -15,6 +15,7 @@ struct SegmentStorage {
   StorageId id;
   Bytes bytes;
   std::uint64_t birth_segment = 0;
+  TensorLabel label{};
 };
 
 struct SegmentAccess {

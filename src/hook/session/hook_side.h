@@ -6,7 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string_view>
 
 #include "hook/session/session.h"
 
@@ -111,6 +115,31 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
                                       std::memory_order_relaxed);
   }
   session.state.plan_count.store(place + 1, std::memory_order_release);
+}
+
+inline void copy_text(std::span<char> field, std::string_view text) noexcept {
+  const std::size_t size = std::min(text.size(), field.size() - 1);
+  std::memcpy(field.data(), text.data(), size);
+  field[size] = 0;
+}
+
+struct CostFigures {
+  std::string_view name, maker;
+  std::uint64_t bytes = 0, moved_bytes = 0, waited_for_bytes = 0;
+};
+// The tensors that cost most, the dearest first: instead of those told before. Called by one thread at a time.
+inline void set_costs(Session& session, std::span<const CostFigures> costs) noexcept {
+  const std::uint64_t version = session.state.costs_version.load(std::memory_order_relaxed) + 1;
+  auto& records = session.state.costs[version % 2];
+  for (std::size_t i = 0; i < kMostCosts; ++i) {
+    const CostFigures figures = i < costs.size() ? costs[i] : CostFigures{};
+    copy_text(records[i].name, figures.name);
+    copy_text(records[i].maker, figures.maker);
+    records[i].bytes = figures.bytes;
+    records[i].moved_bytes = figures.moved_bytes;
+    records[i].waited_for_bytes = figures.waited_for_bytes;
+  }
+  session.state.costs_version.store(version, std::memory_order_release);
 }
 
 // One sentence that the supervisor prints at the end: "torch.compile is in use: ...".

@@ -17,6 +17,11 @@ Value median(std::span<const RunReport::Iteration> iterations, Projection projec
 
 }  // namespace
 
+bool has_moved(const RunReport& report) {
+  return std::ranges::any_of(
+      kTiers, [&](Tier below) { return below != Tier::device && report.moved(Tier::device, below) > Bytes{}; });
+}
+
 std::vector<RunReport::Phase> phases_of(const RunReport& report) {
   std::vector<RunReport::Phase> phases;
   const std::span<const RunReport::Iteration> all(report.iterations);
@@ -30,9 +35,7 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report) {
                       .faults = median<std::uint64_t>(part, [](const auto& iteration) { return iteration.faults; })});
   };
   const std::size_t planned = report.plans.empty() ? all.size() : report.plans.front().adopted_at_iteration - 1;
-  const bool moved = std::ranges::any_of(
-      kTiers, [&](Tier below) { return below != Tier::device && report.moved(Tier::device, below) > Bytes{}; });
-  if (!moved) {
+  if (!has_moved(report)) {
     add("in memory", 0, all.size());
     return phases;
   }

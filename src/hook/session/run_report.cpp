@@ -38,6 +38,18 @@ void read_plans(const SessionState& state, RunReport& report) {
   }
 }
 
+void read_costs(const SessionState& state, RunReport& report) {
+  const std::uint64_t version = state.costs_version.load(std::memory_order_acquire);
+  if (version == 0) return;
+  for (const CostRecord& cost : state.costs[version % 2])
+    if (cost.moved_bytes != 0)
+      report.costs.push_back({.name = text(cost.name),
+                              .maker = text(cost.maker),
+                              .bytes = Bytes{cost.bytes},
+                              .moved = Bytes{cost.moved_bytes},
+                              .waited_for = Bytes{cost.waited_for_bytes}});
+}
+
 void read_texts(const SessionState& state, RunReport& report) {
   report.unmanaged_count = state.unmanaged_count.load();
   for (const UnmanagedProcess& process : state.unmanaged)
@@ -85,6 +97,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
       if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
   read_iterations(state, report);
   read_plans(state, report);
+  read_costs(state, report);
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
   const bool asked_to_record = !text(session.config.record_path).empty();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -35,6 +36,23 @@ struct RunReport {
     std::optional<Nanos> iteration;  // nothing: it cannot run there
     std::string policy;              // empty: nothing would move
   };
+  struct Cost {         // of the tensors that play the same part in each iteration
+    std::string name;   // in the recorded iteration; empty: it has no place there
+    std::string maker;  // the kernel that makes it; empty: none does
+    Bytes bytes;        // of one
+    Bytes moved;        // of all, in the whole run, from any tier to any other
+    Bytes waited_for;   // of these, to the device when somebody waited for them already
+  };
+  struct Outlook {                    // for the recorded iteration, simulated
+    std::vector<Prediction> budgets;  // of `part` times this run's memory; the first one has just that
+    Nanos kernels;                    // that they take without any wait
+    Bytes ssd_bytes;                  // that must leave for the SSD and return
+    Nanos ssd_time;                   // that this takes at the measured rates
+  };
+  struct Advice {
+    std::string_view kind;  // "fits", "ssd", "memory", "enough", "waits"
+    std::string sentence;
+  };
   struct Unmanaged {
     std::int64_t pid = 0;
     std::string name;
@@ -63,6 +81,9 @@ struct RunReport {
   std::uint64_t unmanaged_count = 0;
   std::vector<Prediction> predictions;  // of a run without limit
   std::string not_predicted;            // why there are none
+  std::vector<Cost> costs;              // the highest
+  std::optional<Outlook> outlook;       // of a run with a limit
+  std::string no_outlook;               // why there is none
   std::string left_behind;              // names of processes that were ended after the script
   std::vector<std::string> notices;
   std::string error;                   // what kept the hook from doing its work
@@ -75,6 +96,12 @@ RunReport read_report(const Session& session, const Supervised& supervised);
 
 // Demand paging, learning, planned; or all in memory. Those that there were, in their order.
 std::vector<RunReport::Phase> phases_of(const RunReport& report);
+
+// Whether anything had to leave the device.
+bool has_moved(const RunReport& report);
+
+// What a user could do about how the run went. Every sentence has its figures; nothing if there are none.
+std::optional<RunReport::Advice> advice_of(const RunReport& report);
 
 // A few lines for people, the last one ended. Errors are not among them: they are for whoever prints this to print.
 std::string to_table(const RunReport& report);

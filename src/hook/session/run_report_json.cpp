@@ -8,6 +8,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json moved_bytes(const RunReport& report) {
   Json moved;
   const auto add = [&](const char* name, Tier from, Tier to) { moved[name] = report.moved(from, to).value; };
@@ -48,6 +50,23 @@ Json predictions(const RunReport& report) {
   return list;
 }
 
+Json costs(const RunReport& report) {
+  Json list = Json::array();
+  for (const RunReport::Cost& cost : report.costs)
+    list.push_back({{"name", text_or_null(cost.name)},
+                    {"made_by", text_or_null(cost.maker)},
+                    {"bytes", cost.bytes.value},
+                    {"moved_bytes", cost.moved.value},
+                    {"waited_for_bytes", cost.waited_for.value}});
+  return list;
+}
+
+Json advice(const RunReport& report) {
+  const auto advice = advice_of(report);
+  if (!advice) return nullptr;
+  return {{"kind", advice->kind}, {"sentence", advice->sentence}};
+}
+
 Json unmanaged_processes(const RunReport& report) {
   Json list = Json::array();
   for (const RunReport::Unmanaged& process : report.unmanaged)
@@ -66,8 +85,6 @@ Json plan(const RunReport& report) {
           {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
           {"followed_since_iteration", last.adopted_at_iteration}};
 }
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
 
@@ -96,6 +113,8 @@ std::string to_json(const RunReport& report) {
       {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
       {"predictions", predictions(report)},
       {"no_predictions_because", text_or_null(report.not_predicted)},
+      {"most_moved_tensors", costs(report)},
+      {"advice", advice(report)},
       {"iteration_count", report.iteration_count},
       {"iterations", iterations(report)},
       {"unmanaged_process_count", report.unmanaged_count},

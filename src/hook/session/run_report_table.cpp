@@ -61,6 +61,15 @@ void add_phases(const RunReport& report, Lines& lines) {
   }
 }
 
+// "activation17 made by aten::mm, 96 MiB: 1.2 GiB moved, 300 MiB of it when it was waited for"
+std::string cost_text(const RunReport::Cost& cost) {
+  std::string text = printable(cost.name);
+  if (!cost.maker.empty()) text += fmt::format("{}made by {}", text.empty() ? "" : " ", printable(cost.maker));
+  if (text.empty()) text = "made by no operator";
+  return fmt::format("{}, {}: {} moved, {} of it when it was waited for", text, to_text(cost.bytes),
+                     to_text(cost.moved), to_text(cost.waited_for));
+}
+
 std::string prediction_table(const RunReport& report) {
   if (!report.not_predicted.empty())
     return fmt::format("\nHow it would do with less memory cannot be said: {}\n", report.not_predicted);
@@ -131,6 +140,8 @@ std::string to_table(const RunReport& report) {
     lines.emplace_back("iterations", iteration_text(report));
     add_phases(report, lines);
     if (!report.plans.empty()) lines.emplace_back("plan", plan_text(report));
+    for (const RunReport::Cost& cost : report.costs)
+      lines.emplace_back(&cost == &report.costs.front() ? "most moved" : "", cost_text(cost));
   }
   if (report.unmanaged_count != 0) lines.emplace_back("unmanaged", unmanaged_text(report));
   if (!report.left_behind.empty())
@@ -141,7 +152,9 @@ std::string to_table(const RunReport& report) {
 
   std::string text = title + "\n";
   for (const auto& [what, figures] : lines) text += fmt::format("  {:<14}{}\n", what, figures);
-  return text + prediction_table(report);
+  text += prediction_table(report);
+  if (const auto advice = advice_of(report)) text += fmt::format("  {:<14}{}\n", "advice", advice->sentence);
+  return text;
 }
 
 }  // namespace spillway

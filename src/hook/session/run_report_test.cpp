@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "hook/session/hook_side.h"
@@ -76,6 +77,37 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
             std::string::npos);
 }
 
+TEST_F(RunReportTest, HoldsTheTensorsThatMovedMostAsTheyWereToldLast) {
+  load_torch();
+  EXPECT_EQ(json()["most_moved_tensors"], Json::array());
+  const std::array first{CostFigures{.name = "weight1", .maker = "aten::empty", .bytes = 1, .moved_bytes = 2},
+                         CostFigures{.name = "weight2", .maker = "aten::empty", .bytes = 1, .moved_bytes = 1}};
+  set_costs(**session, first);
+  const std::array last{CostFigures{.name = "activation17",
+                                    .maker = "aten::mm",
+                                    .bytes = (96_MiB).value,
+                                    .moved_bytes = (1_GiB).value,
+                                    .waited_for_bytes = (300_MiB).value}};
+  set_costs(**session, last);
+  EXPECT_EQ(json()["most_moved_tensors"],
+            Json::parse(R"([{"name": "activation17", "made_by": "aten::mm", "bytes": 100663296,
+                             "moved_bytes": 1073741824, "waited_for_bytes": 314572800}])"));
+  EXPECT_NE(to_table(report()).find("\n  most moved    activation17 made by aten::mm, 96 MiB: 1 GiB moved, 300 MiB of "
+                                    "it when it was waited for\n"),
+            std::string::npos)
+      << to_table(report());
+}
+
+TEST_F(RunReportTest, EndsWithAdvice) {
+  EXPECT_TRUE(json()["advice"].is_null()) << "there was nothing to manage";
+  load_torch();
+  EXPECT_EQ(json()["advice"]["kind"], "fits");
+  state().moved(Tier::device, Tier::ssd) = 10;
+  EXPECT_EQ(json()["advice"]["kind"], "waits");
+  EXPECT_TRUE(to_table(report()).ends_with("  advice        some thread waited for memory in 0.000 of 2.000 s\n"))
+      << to_table(report());
+}
+
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
   const Json object = json();
   for (const char* name :
@@ -127,6 +159,7 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   ended         still running after the script: sleep
   no trace      no two iterations were equal
   note          torch.compile is in use
+  advice        it fits: Spillway is not needed, since tensors took at most 0 B of 1 GiB
 )");
 }
 

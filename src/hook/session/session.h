@@ -54,6 +54,7 @@ struct SessionConfig {
   std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
+  bool records_for_itself = false;               // the user asked for no trace, and is told nothing about it
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
 };
 
@@ -107,6 +108,13 @@ struct PlanRecord {
   std::atomic<std::uint64_t> adopted_at_iteration{0};  // counted from 1
 };
 
+// One of the tensors that cost most; texts end with a zero.
+struct CostRecord {
+  std::array<char, 64> name, maker;
+  std::uint64_t bytes, moved_bytes, waited_for_bytes;
+};
+inline constexpr std::size_t kMostCosts = 3;
+
 // Written by the hook, read by the supervisor at any time. Counters only grow, peaks are raised with raise_peak().
 struct SessionState {
   using Counter = std::atomic<std::uint64_t>;
@@ -136,6 +144,9 @@ struct SessionState {
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
+
+  Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is
+  std::array<std::array<CostRecord, kMostCosts>, 2> costs;
 
   Counter plan_count{0};  // may exceed the table
   std::array<PlanRecord, kMaxPlans> plans;

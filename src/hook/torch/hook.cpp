@@ -29,6 +29,14 @@ struct Training {
 };
 thread_local Training training;
 
+TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory) {
+  const Bytes bytes{storage.bytes};
+  return {.label = storage.lineage.label,
+          .maker = storage.maker,
+          .bytes = bytes,
+          .moved = memory.moved(reinterpret_cast<const void*>(storage.begin), bytes) - storage.moved_before};
+}
+
 }  // namespace
 
 Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
@@ -53,12 +61,18 @@ void* Hook::allocate(std::size_t bytes) {
       {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label});
   if (!memory) storages_.forget(lineage);
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
-  const StorageId id = storages_.add(*memory, bytes, lineage);
+  const StorageId id = storages_.add({.id = {},
+                                      .begin = reinterpret_cast<std::uintptr_t>(*memory),
+                                      .bytes = bytes,
+                                      .lineage = lineage,
+                                      .maker = running ? running->op->name : std::string_view{},
+                                      .moved_before = memory_->moved(*memory, {bytes})});
+  const Birth birth{.storage = id, .bytes = Bytes{bytes}, .label = lineage.label};
   if (running) {
-    running->event.births.push_back({.storage = id, .bytes = Bytes{bytes}});
+    running->event.births.push_back(birth);
   } else {
     const std::scoped_lock lock(mutex_);
-    born({.storage = id, .bytes = Bytes{bytes}});
+    born(birth);
   }
   return *memory;
 }
@@ -70,6 +84,7 @@ void Hook::free(void* memory) noexcept {
     return;
   }
   const auto storage = storages_.remove(memory);
+  if (storage) costs_.died(cost_of(*storage, *memory_));
   memory_->free(memory);
   if (!storage) return;
   if (running) {
@@ -196,8 +211,9 @@ void Hook::backward_may_have_ended(Phase next) {
 
 void Hook::iteration_may_have_ended() {
   ++ends_;
-  if (!recorder_) return;
   const Nanos before = now();
+  publish_costs();
+  if (!recorder_) return iterations_.leave_out(excess(now(), before));
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
@@ -223,13 +239,45 @@ void Hook::plan_ahead() {
     take_up(*outcome);
   }
   if (!planning->wants(progress)) return;
-  const auto all = storages_.all();
-  planning->submit(*recorder_->iteration(), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
-    const auto storage = all.find(id);
-    if (storage == all.end()) return std::nullopt;
-    const auto* memory = reinterpret_cast<const void*>(storage->second);
+  std::unordered_map<StorageId, std::uintptr_t> begins;
+  for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
+  RecordedIteration iteration = *recorder_->iteration();
+  name_tensors(iteration);
+  planning->submit(std::move(iteration), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
+    const auto begin = begins.find(id);
+    if (begin == begins.end()) return std::nullopt;
+    const auto* memory = reinterpret_cast<const void*>(begin->second);
     return memory_->contains(memory) ? std::optional(planning->pager().place_of(memory)) : std::nullopt;
   });
+}
+
+// As the trace calls them.
+void Hook::name_tensors(const RecordedIteration& iteration) {
+  names_.clear();
+  for (std::size_t tensor = 0; tensor < iteration.labels.size(); ++tensor)
+    names_.emplace(iteration.labels[tensor], iteration.trace.tensors[tensor].name);
+}
+
+bool Hook::something_moved() const {
+  const SessionState& state = session_.state;
+  return state.moved(Tier::device, Tier::host) != 0 || state.moved(Tier::device, Tier::ssd) != 0;
+}
+
+// At each iteration's end, for nobody knows how the script will end.
+void Hook::publish_costs() {
+  if (!something_moved()) return;
+  std::vector<TensorCost> alive;
+  for (const Storages::Storage& storage : storages_.all()) alive.push_back(cost_of(storage, *memory_));
+  std::vector<CostFigures> figures;
+  for (const TensorCost& cost : costs_.highest(kMostCosts, alive)) {
+    const auto name = names_.find(cost.label);
+    figures.push_back({.name = name == names_.end() ? std::string_view{} : name->second,
+                       .maker = cost.maker,
+                       .bytes = cost.bytes.value,
+                       .moved_bytes = cost.moved.all.value,
+                       .waited_for_bytes = cost.moved.waited_for.value});
+  }
+  set_costs(session_, figures);
 }
 
 void Hook::take_up(const Planning::Outcome& outcome) {
@@ -327,14 +375,18 @@ void Hook::finish() {
     if (recorder_) recorder_->anchor();
   }
   if (std::exchange(steps_in_backward_, false)) iteration_may_have_ended();
+  if (recorder_ && something_moved())
+    if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
+  publish_costs();
   if (!recorder_ || session_.config.record_path[0] == '\0') return;
   if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
-  if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded != 0)
+  const bool told = !session_.config.records_for_itself;
+  if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded == 0)
+    session_.state.not_recorded.set(saved.error().message);
+  else if (!saved && told)
     add_notice(session_,
                "the trace is that of an earlier moment, since saving it at the end failed: " + saved.error().message);
-  else if (!saved)
-    session_.state.not_recorded.set(saved.error().message);
-  else if (not_recorded_ > 0)
+  else if (saved && told && not_recorded_ > 0)
     add_notice(session_, std::to_string(not_recorded_) +
                              " operators of this run were on threads that do not train (they compute no gradients and "
                              "change no parameters): a trace has none of those");

@@ -6,8 +6,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "hook/pager/tensor_costs.h"
 #include "hook/planning/planning.h"
 #include "hook/recorder/follower.h"
 #include "hook/recorder/recorder.h"
@@ -85,6 +87,9 @@ class Hook {
   void take_up(const Planning::Outcome& outcome);
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
+  void name_tensors(const RecordedIteration& iteration);
+  bool something_moved() const;
+  void publish_costs();
   void take_trace_back();
   Result<> save_trace_so_far();
 
@@ -92,6 +97,7 @@ class Hook {
   std::unique_ptr<TensorMemory> memory_;
   PlainMemory plain_;  // of forked children
   Storages storages_;
+  TensorCosts costs_;
   Operators operators_;
   std::atomic<bool> in_child_{false};
   std::atomic<bool> child_registered_{false};
@@ -100,9 +106,10 @@ class Hook {
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
-  std::shared_ptr<const ProposedPlan> plan_;  // that is followed
-  std::optional<Follower> follower_;          // of its iteration
-  std::string planning_error_;                // the last one
+  std::shared_ptr<const ProposedPlan> plan_;            // that is followed
+  std::optional<Follower> follower_;                    // of its iteration
+  std::string planning_error_;                          // the last one
+  std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Iterations iterations_;
   ForeignMemory foreign_;
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one

@@ -26,6 +26,7 @@ class PagedMemory final : public TensorMemory {
   Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
+  MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
   Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }

@@ -12,12 +12,11 @@ void Storages::forget(const Lineage& unborn) {
   families_.leave(unborn);
 }
 
-StorageId Storages::add(const void* memory, std::size_t bytes, const Lineage& lineage) {
+StorageId Storages::add(Storage newborn) {
   const std::scoped_lock lock(mutex_);
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const StorageId id{++last_};
-  by_address_.insert_or_assign(begin, Storage{.id = id, .begin = begin, .bytes = bytes, .lineage = lineage});
-  return id;
+  newborn.id = {++last_};
+  by_address_.insert_or_assign(newborn.begin, newborn);
+  return newborn.id;
 }
 
 std::optional<Storages::Storage> Storages::remove(const void* memory) {
@@ -40,10 +39,11 @@ std::optional<Storages::Storage> Storages::find(const void* address) const {
   return place->second;
 }
 
-std::unordered_map<StorageId, std::uintptr_t> Storages::all() const {
+std::vector<Storages::Storage> Storages::all() const {
   const std::scoped_lock lock(mutex_);
-  std::unordered_map<StorageId, std::uintptr_t> result;
-  for (const auto& [begin, storage] : by_address_) result.emplace(storage.id, begin);
+  std::vector<Storage> result;
+  result.reserve(by_address_.size());
+  for (const auto& [begin, storage] : by_address_) result.push_back(storage);
   return result;
 }
 

@@ -5,8 +5,10 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
+#include <string_view>
+#include <vector>
 
+#include "hook/pager/block_traffic.h"
 #include "hook/recorder/events.h"
 #include "hook/recorder/lineage.h"
 
@@ -21,16 +23,18 @@ class Storages {
     std::uintptr_t begin = 0;
     std::size_t bytes = 0;
     Lineage lineage{};
+    std::string_view maker{};   // the kernel that made it; empty: made by none
+    MovedBytes moved_before{};  // of its memory, when it was made
   };
 
   // A storage is about to be made: tells it apart from those alike. add() or forget() must follow.
   void name(Lineage& newborn);
   void forget(const Lineage& unborn);
-  StorageId add(const void* memory, std::size_t bytes, const Lineage& lineage);
+  StorageId add(Storage newborn);  // which gets its id here
   std::optional<Storage> remove(const void* memory);
   // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
   std::optional<Storage> find(const void* address) const;
-  std::unordered_map<StorageId, std::uintptr_t> all() const;  // where each begins
+  std::vector<Storage> all() const;
 
  private:
   mutable std::mutex mutex_;

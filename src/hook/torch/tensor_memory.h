@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "hook/pager/block_traffic.h"
 #include "hook/pager/byte_extent.h"
 #include "hook/pager/run_plan.h"
 
@@ -35,6 +36,9 @@ class TensorMemory {
   // The calling thread's next kernel uses these bytes, and has ended. Returns how long it waited here.
   virtual Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
+
+  // Of this memory so far, whoever lived in it.
+  virtual MovedBytes moved(const void*, Bytes) const { return {}; }
 
   // Null: nothing is planned here.
   virtual Planning* planning() { return nullptr; }

@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "hook/session/run_report.h"
+
+namespace spillway {
+namespace {
+
+// What helps less than this part is not worth buying, and of budgets that do so much less than the best one the least
+// is named.
+constexpr double kWorthIt = 0.05;
+
+RunReport::Advice fits(const RunReport& report) {
+  return {.kind = "fits",
+          .sentence = fmt::format("it fits: Spillway is not needed, since tensors took at most {} of {}",
+                                  to_text(report.peak.device), to_text(report.device_budget))};
+}
+
+std::string predicted(const RunReport::Prediction& with, const RunReport::Prediction& now) {
+  return fmt::format(
+      "with {} ({:g} times as much) an iteration is predicted to take {:.3f} s, and {:.3f} s with what "
+      "this run had",
+      to_text(with.device), with.part, seconds(*with.iteration), seconds(*now.iteration));
+}
+
+RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
+  if (outlook.ssd_time > outlook.kernels)
+    return {.kind = "ssd",
+            .sentence = fmt::format("the SSD is the limit: {} must leave for it and return in each iteration, which "
+                                    "takes at least {:.3f} s at the rates measured here, and the kernels take {:.3f} s",
+                                    to_text(outlook.ssd_bytes), seconds(outlook.ssd_time), seconds(outlook.kernels))};
+  const RunReport::Prediction& now = outlook.budgets.front();
+  const auto shortest = std::ranges::min_element(outlook.budgets, {},
+                                                 [](const RunReport::Prediction& budget) { return *budget.iteration; });
+  const auto least = std::ranges::find_if(outlook.budgets, [&](const RunReport::Prediction& budget) {
+    return seconds(*budget.iteration) <= (1 + kWorthIt) * seconds(*shortest->iteration);
+  });
+  if (least != outlook.budgets.begin())
+    return {.kind = "memory", .sentence = "more memory would help: " + predicted(*least, now)};
+  return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(outlook.budgets.back(), now)};
+}
+
+RunReport::Advice waits(const RunReport& report) {
+  std::string sentence = fmt::format("some thread waited for memory in {:.3f} of {:.3f} s", seconds(report.stall),
+                                     seconds(report.managed));
+  if (!report.no_outlook.empty()) sentence += "; what more of it would change cannot be said: " + report.no_outlook;
+  return {.kind = "waits", .sentence = std::move(sentence)};
+}
+
+}  // namespace
+
+std::optional<RunReport::Advice> advice_of(const RunReport& report) {
+  if (!report.made_tensors) return std::nullopt;
+  if (!has_moved(report)) return fits(report);
+  const auto& outlook = report.outlook;
+  const bool all_run =
+      outlook && !outlook->budgets.empty() &&
+      std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); });
+  return all_run ? from_outlook(*outlook) : waits(report);
+}
+
+}  // namespace spillway

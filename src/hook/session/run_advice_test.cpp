@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include "hook/session/run_report.h"
+
+namespace spillway {
+namespace {
+
+RunReport::Prediction budget(double part, std::uint64_t milliseconds) {
+  return {.part = part,
+          .device = Bytes{static_cast<std::uint64_t>(part * 1024) << 20},
+          .iteration = Nanos{milliseconds * 1'000'000},
+          .policy = "g10"};
+}
+
+// A run that had to move something, with 1 GiB; its kernels take 2 s.
+struct RunAdvice : testing::Test {
+  RunReport report;
+  void SetUp() override {
+    report.made_tensors = true;
+    report.device_budget = 1_GiB;
+    report.peak.device = 1_GiB;
+    report.managed = Nanos{10'000'000'000};
+    report.stall = Nanos{2'500'000'000};
+    report.moved(Tier::device, Tier::ssd) = 300_MiB;
+    report.outlook =
+        RunReport::Outlook{.budgets = {budget(1, 3'000), budget(1.25, 2'500), budget(1.5, 2'080), budget(2, 2'000)},
+                           .kernels = Nanos{2'000'000'000},
+                           .ssd_bytes = 500_MiB,
+                           .ssd_time = Nanos{1'900'000'000}};
+  }
+  RunReport::Advice advice() { return advice_of(report).value_or(RunReport::Advice{}); }
+};
+
+TEST_F(RunAdvice, WhatFitsNeedsNoSpillway) {
+  report.moved = {};
+  report.peak.device = 700_MiB;
+  EXPECT_EQ(advice().kind, "fits");
+  EXPECT_EQ(advice().sentence, "it fits: Spillway is not needed, since tensors took at most 700 MiB of 1 GiB");
+}
+
+TEST_F(RunAdvice, NamesTheLeastMemoryThatDoesAboutAsWellAsTheMost) {
+  EXPECT_EQ(advice().kind, "memory");
+  EXPECT_EQ(advice().sentence,
+            "more memory would help: with 1.5 GiB (1.5 times as much) an iteration is predicted to take 2.080 s, and "
+            "3.000 s with what this run had");
+}
+
+TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
+  report.outlook->budgets = {budget(1, 2'090), budget(1.25, 2'070), budget(1.5, 2'060), budget(2, 2'000)};
+  EXPECT_EQ(advice().kind, "enough");
+  EXPECT_EQ(advice().sentence,
+            "more memory would hardly help: with 2 GiB (2 times as much) an iteration is predicted to take 2.000 s, "
+            "and 2.090 s with what this run had");
+}
+
+TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {
+  report.outlook->ssd_time = Nanos{2'000'000'001};
+  EXPECT_EQ(advice().kind, "ssd");
+  EXPECT_EQ(advice().sentence,
+            "the SSD is the limit: 500 MiB must leave for it and return in each iteration, which takes at least 2.000 "
+            "s at the rates measured here, and the kernels take 2.000 s");
+}
+
+TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
+  report.outlook->budgets.back().iteration.reset();
+  EXPECT_EQ(advice().kind, "waits");
+  EXPECT_EQ(advice().sentence, "some thread waited for memory in 2.500 of 10.000 s");
+  report.outlook.reset();
+  report.no_outlook = "no iteration repeated itself";
+  EXPECT_EQ(advice().sentence,
+            "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no "
+            "iteration repeated itself");
+}
+
+TEST_F(RunAdvice, WhereThereWasNothingToManageThereIsNone) {
+  report.made_tensors = false;
+  EXPECT_FALSE(advice_of(report));
+}
+
+}  // namespace
+}  // namespace spillway
