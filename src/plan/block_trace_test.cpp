@@ -110,6 +110,16 @@ TEST(BlockTraceProperty, BlocksLiveAsLongAsTheirTensors) {
   }));
 }
 
+TEST(PlacementProperty, DoesNotDependOnTimes) {
+  EXPECT_TRUE(rc::check([] {
+    const Case random;
+    Trace slower = random.trace;
+    for (Kernel& kernel : slower.kernels) kernel.duration.value = *rc::gen::inRange<std::uint64_t>(1, 1'000'000);
+    const Placement other = place_births(slower, random.lifetimes, {});
+    RC_ASSERT(other.places == place_births(random.trace, random.lifetimes, {}).places);
+  }));
+}
+
 TEST(PlacementProperty, TensorsThatAreAliveTogetherLieApart) {
   EXPECT_TRUE(rc::check([] {
     const Case random;

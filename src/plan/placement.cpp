@@ -9,7 +9,8 @@
 namespace spillway {
 namespace {
 
-// A tensor may be away if nobody uses it for this part of the iteration.
+// A tensor may be away if nobody uses it for this part of the iteration, as the bytes tell that kernels use: measured
+// times would put tensors elsewhere in each run, and a plan that one run has written could not be followed by another.
 constexpr std::uint64_t kGoodWhile = 64;
 constexpr Bytes kGranule{4096};
 constexpr Bytes kUnbounded{std::uint64_t{1} << 56};
@@ -45,7 +46,7 @@ class Placer {
 
   void choose_parts(Bytes least) {
     std::vector<std::uint64_t> starts{0};
-    for (const Kernel& kernel : trace_.kernels) starts.push_back(starts.back() + (kernel.gap + kernel.duration).value);
+    for (const Bytes bytes : lifetimes_.working_set) starts.push_back(starts.back() + bytes.value);
     std::vector<bool> idle(trace_.tensors.size(), false);
     for (const InactivePeriod& period : lifetimes_.periods)
       if (!period.wraps)
