@@ -46,6 +46,7 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   evaluation.plan.policy = policy.name;
   evaluation.plan.trace_name = input.loaded.trace.name;
   evaluation.plan.trace_hash = input.loaded.hash;
+  evaluation.plan.trace_shape = shape_of(input.loaded.trace);
   evaluation.plan.machine_name = input.machine.name;
   evaluation.plan.machine_hash = input.machine.hash;
   evaluation.plan.machine_overrides = input.machine.overrides;

@@ -11,6 +11,8 @@
 #include "cli/predictions.h"
 #include "cli/script.h"
 #include "hook/pager/usable_memory.h"
+#include "hook/planning/given_plan.h"
+#include "hook/planning/save_proposed.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
@@ -25,13 +27,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPartOfFree = 0.9;                // of free memory, for a run without limit
-constexpr const char* kTraceName = "model.trace";  // in the folder of --record
+constexpr double kPartOfFree = 0.9;  // of free memory, for a run without limit
+// In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
+constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
 struct RunOptions {
   std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
   std::string io_timeout = "30s";
-  std::string json, record;
+  std::string json, record, plan;
   bool quiet = false;
   std::string program;
   std::vector<std::string> command;
@@ -60,6 +63,13 @@ class RecordFolder {
                                         "first (mkdir -p)",
                                         path_.string(), error.message()));
     return check_output("--record", (path_ / kTraceName).string());
+  }
+  // Of the plan and its trace, without their ends.
+  Result<std::string> blocks() {
+    const PlanFiles files = plan_files((path_ / kBlocksName).string());
+    TRY_VOID(check_output("--record", files.plan));
+    TRY(const std::string trace, check_output("--record", files.trace));
+    return trace.substr(0, trace.rfind('.'));
   }
 
  private:
@@ -106,6 +116,10 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
+  if (!options.plan.empty()) {
+    TRY(const GivenPlan given, load_given_plan(options.plan));
+    TRY_VOID(set_text(config.plan_path, fs::absolute(given.file, error).string(), "--plan"));
+  }
   if (config.unlimited) {
     TRY(const Bytes free, free_memory());
     config.device_budget_bytes =
@@ -131,6 +145,8 @@ Result<int> run(const RunOptions& options) {
   if (!options.record.empty()) {
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
+    TRY(const std::string blocks, record.blocks());
+    TRY_VOID(set_text(session->config.blocks_path, blocks, "--record"));
   } else if (wants_report && session->config.rates.copy != 0) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
@@ -195,16 +211,24 @@ void add_run_command(CLI::App& app, int& status) {
   std::vector<std::string> policies{std::string(kAuto)};
   for (const Policy& policy : kPolicies)
     if (runs_for_real(policy)) policies.emplace_back(policy.name);
+  CLI::Option* plan = command->add_option("--plan", options->plan,
+                                          "follow this plan in the iteration that it was made for (see --record)");
+  plan->type_name("FILE");
   command
       ->add_option(
           "--policy", options->policy,
           "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
           "what simulates best; or always that one (see `spillway simulate --help`)")
       ->check(CLI::IsMember(policies))
-      ->type_name("NAME");
+      ->type_name("NAME")
+      ->excludes(plan);
   command->add_flag("--quiet", options->quiet, "no status line and no report on the terminal, errors only");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
-  command->add_option("--record", options->record, "write the steady iteration into DIR/model.trace")->type_name("DIR");
+  command
+      ->add_option("--record", options->record,
+                   "write the steady iteration into DIR/model.trace, and the plan followed into "
+                   "DIR/blocks.plan")
+      ->type_name("DIR");
   add_script(*command, options->program);
   command->callback([options, command, &status] {
     options->command = script_of(*command, options->program);

@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "memory/tier.h"
+#include "trace/shape.h"
 
 namespace spillway {
 
@@ -34,6 +35,7 @@ struct Prefetch {
 struct Plan {
   std::string policy;
   std::string trace_name, trace_hash;      // what it was made for: the hash must match, names are for people
+  TraceShape trace_shape;                  // by which a run knows its own iteration again, whose times are others
   std::string machine_name, machine_hash;  // a plan may be tried on another machine
   std::vector<std::string> machine_overrides;
   std::vector<Eviction> evictions;

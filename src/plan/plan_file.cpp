@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "spillway-plan";
-constexpr std::uint64_t kVersionOfFormat = 1;
+constexpr std::uint64_t kVersionOfFormat = 2;
 constexpr Bytes kMostPlanBytes = 64_MiB;  // a million commands
 constexpr int kDeepest = 8;
 
@@ -106,10 +106,24 @@ Result<std::pair<std::string, std::string>> name_and_hash(const Json& root, cons
   TRY(const Json* value, Reader(root, where).member(key));
   if (!value->is_object()) return Reader(root, where).wrong(key, "must be an object");
   const Reader reader(*value, fmt::format("{}: {}", where, key));
-  TRY_VOID(key == "trace" ? reader.only({"name", "hash"}) : reader.only({"name", "hash", "overrides"}));
+  TRY_VOID(key == "trace" ? reader.only({"name", "hash", "shape"}) : reader.only({"name", "hash", "overrides"}));
   TRY(std::string name, reader.text("name"));
   TRY(std::string hash, reader.text("hash"));
   return std::pair{std::move(name), std::move(hash)};
+}
+
+Result<TraceShape> shape_of(const Json& trace, const std::string& where) {
+  const Reader outer(trace, where + ": trace");
+  TRY(const Json* value, outer.member("shape"));
+  if (!value->is_object()) return outer.wrong("shape", "must be an object");
+  const Reader reader(*value, where + ": trace: shape");
+  TRY_VOID(reader.only({"kernels", "tensors", "names", "uses"}));
+  TraceShape shape;
+  TRY(shape.kernels, reader.number("kernels", UINT32_MAX));
+  TRY(shape.tensors, reader.number("tensors", UINT32_MAX));
+  TRY(shape.names, reader.text("names"));
+  TRY(shape.uses, reader.text("uses"));
+  return shape;
 }
 
 // What was asked of --set when the plan was made; may be left out.
@@ -149,6 +163,7 @@ Result<Plan> read(const Json& root, const std::string& where) {
   Plan plan;
   TRY(plan.policy, reader.text("policy"));
   TRY(std::tie(plan.trace_name, plan.trace_hash), name_and_hash(root, where, "trace"));
+  TRY(plan.trace_shape, shape_of(root["trace"], where));
   TRY(std::tie(plan.machine_name, plan.machine_hash), name_and_hash(root, where, "machine"));
   TRY(plan.machine_overrides, overrides_of(root["machine"], where));
   TRY(plan.overcommitted.value, reader.number("overcommitted_bytes", UINT64_MAX >> 1));
@@ -220,7 +235,10 @@ std::string to_json(const Plan& plan) {
   std::string out =
       fmt::format("{{\n  \"format\": \"{}\",\n  \"version\": {},\n  \"spillway\": \"{}\",\n  \"policy\": {},\n",
                   kFormat, kVersionOfFormat, kVersion, text(plan.policy));
-  out += fmt::format("  \"trace\": {{\"name\": {}, \"hash\": {}}},\n", text(plan.trace_name), text(plan.trace_hash));
+  const TraceShape& shape = plan.trace_shape;
+  out += fmt::format("  \"trace\": {{\"name\": {}, \"hash\": {},\n", text(plan.trace_name), text(plan.trace_hash));
+  out += fmt::format("    \"shape\": {{\"kernels\": {}, \"tensors\": {}, \"names\": {}, \"uses\": {}}}}},\n",
+                     shape.kernels, shape.tensors, text(shape.names), text(shape.uses));
   out += fmt::format("  \"machine\": {{\"name\": {}, \"hash\": {}, \"overrides\": {}}},\n", text(plan.machine_name),
                      text(plan.machine_hash), Json(plan.machine_overrides).dump());
   out += fmt::format("  \"overcommitted_bytes\": {},\n", plan.overcommitted.value);

@@ -13,6 +13,7 @@ Plan small_plan() {
   plan.policy = "g10";
   plan.trace_name = "tiny";
   plan.trace_hash = "0123";
+  plan.trace_shape = {.kernels = 7, .tensors = 5, .names = "89", .uses = "ab"};
   plan.machine_name = "a100";
   plan.machine_hash = "4567";
   plan.machine_overrides = {"device.memory=20GiB"};
@@ -27,6 +28,7 @@ void expect_equal(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.policy, b.policy);
   EXPECT_EQ(a.trace_name, b.trace_name);
   EXPECT_EQ(a.trace_hash, b.trace_hash);
+  EXPECT_EQ(a.trace_shape, b.trace_shape);
   EXPECT_EQ(a.machine_name, b.machine_name);
   EXPECT_EQ(a.machine_hash, b.machine_hash);
   EXPECT_EQ(a.machine_overrides, b.machine_overrides);
@@ -63,7 +65,7 @@ void expect_plan_refused(std::string_view from, std::string_view to, std::string
 
 TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("spillway-plan", "spillway-trace", "is this a plan?");
-  expect_plan_refused("\"version\": 1", "\"version\": 2", "reads version 1");
+  expect_plan_refused("\"version\": 2", "\"version\": 1", "reads version 2");
   expect_plan_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
   expect_plan_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2",
                       "evictions[1]: 'tensor'");
@@ -81,6 +83,9 @@ TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("[\"device.memory=20GiB\"]", "[7]", "'overrides'");
   expect_plan_refused("\"policy\"", "\"policy\": \"g10\", \"policy\"", "'policy' stands twice");
   expect_plan_refused("\"trace\": {", "\"trace\": {\"colour\": 1, ", "'colour' is not a known key");
+  expect_plan_refused("\"shape\"", "\"shap\"", "'shap' is not a known key");
+  expect_plan_refused("\"kernels\": 7", "\"kernels\": -7", "trace: shape: 'kernels'");
+  expect_plan_refused("\"uses\": \"ab\"", "\"uses\": 3", "trace: shape: 'uses' must be a text");
   expect_plan_refused("\"overcommitted_bytes\": ", "\"overcommitted_bytes\": -", "'overcommitted_bytes'");
 }
 

@@ -14,11 +14,6 @@
 namespace spillway {
 namespace {
 
-std::string hash_of(std::string_view content) {
-  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
 Result<std::string> quoted(const std::string& text, const std::string& whose) {
   try {
     return nlohmann::json(text).dump();
@@ -73,6 +68,11 @@ Result<> append_kernel(std::string& out, const Trace& trace, const Kernel& kerne
 
 }  // namespace
 
+std::string trace_hash(std::string_view content) {
+  const XXH128_hash_t hash = XXH3_128bits(content.data(), content.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
 Result<LoadedTrace> load_trace(const std::string& path) {
   TRY(const std::string content, read_maybe_compressed(path, kMostTraceBytes));
   return parse_trace(content, path);
@@ -81,7 +81,7 @@ Result<LoadedTrace> load_trace(const std::string& path) {
 Result<LoadedTrace> parse_trace(std::string_view json, const std::string& where) {
   TRY(Trace trace, read_trace_json(json, where));
   TRY_VOID(validate(trace, "cannot use trace " + where));
-  return LoadedTrace{std::move(trace), hash_of(json)};
+  return LoadedTrace{std::move(trace), trace_hash(json)};
 }
 
 Result<std::string> to_json(const Trace& trace) {

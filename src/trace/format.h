@@ -17,6 +17,9 @@ struct LoadedTrace {
   std::string hash;  // XXH3-128 of the uncompressed content, 32 hexadecimal digits: the identity of a trace
 };
 
+// Of the uncompressed content of a file.
+std::string trace_hash(std::string_view content);
+
 // Compressed or not is seen from the content, not from the name.
 Result<LoadedTrace> load_trace(const std::string& path);
 Result<LoadedTrace> parse_trace(std::string_view json, const std::string& where);

@@ -70,6 +70,15 @@ TEST_F(RunBadUse, TheEvictionPathIsUnknown) {
   expect_refused(with_budget({"--eviction-path", "teleport"}), 2, {"--eviction-path", "teleport"});
 }
 TEST_F(RunBadUse, ThePolicyIsUnknown) { expect_refused(with_budget({"--policy", "magic"}), 2, {"--policy", "magic"}); }
+TEST_F(RunBadUse, ThePlanIsMissing) {
+  expect_refused(with_budget({"--plan", "none.plan"}), 1, {"none.plan", "No such file"});
+}
+TEST_F(RunBadUse, ThePlanIsNone) {
+  expect_refused(with_budget({"--plan", "/etc/passwd"}), 1, {"/etc/passwd", "not a plan"});
+}
+TEST_F(RunBadUse, APolicyIsNamedBesideAPlan) {
+  expect_refused(with_budget({"--plan", "my.plan", "--policy", "g10"}), 2, {"--policy", "--plan"});
+}
 TEST_F(RunBadUse, TheSsdFolderIsMissing) {
   expect_refused(with_budget({"--ssd", "nowhere"}), 1, {(folder / "nowhere").string(), "No such file", "--ssd"});
 }

@@ -33,8 +33,12 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   repetitions_ = progress.repetitions;
   iteration_ = progress.iteration;
   planned_sum_ = progress.average;
-  PlanningInput input{
-      .iteration = std::move(iteration), .persistent = {}, .machine = machine_, .policy = policy_, .places = places_};
+  PlanningInput input{.iteration = std::move(iteration),
+                      .persistent = {},
+                      .machine = machine_,
+                      .policy = policy_,
+                      .given = given_ ? &*given_ : nullptr,
+                      .places = places_};
   const Trace& trace = input.iteration.trace;
   Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks());
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
@@ -64,10 +68,13 @@ void Planning::run(const PlanningInput& input) noexcept {
   planning_time_ = now() - begin;
   plan_.reset();
   error_.clear();
-  if (plan)
-    plan_ = *std::move(plan);
-  else
+  refused_.clear();
+  if (plan) {
+    plan_ = std::move(plan->plan);
+    refused_ = std::move(plan->refused);
+  } else {
     error_ = plan.error().message;
+  }
   if (!plan_ && apart) pager_.give_up(*apart);
   done_.store(true, std::memory_order_release);
 }
@@ -78,7 +85,8 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
   Outcome outcome{.plan = std::move(plan_),
                   .is_first = followed_iteration_ != iteration_,
                   .planning_time = planning_time_,
-                  .error = std::move(error_)};
+                  .error = std::move(error_),
+                  .refused = std::move(refused_)};
   if (outcome.plan && now.iteration != iteration_) {
     if (outcome.is_first) pager_.give_up(outcome.plan->places.apart);
     outcome.plan = nullptr;

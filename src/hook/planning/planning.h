@@ -16,9 +16,10 @@ namespace spillway {
 // for yet, and again when the times that a plan was made from have changed. Used by the hook under its lock.
 class Planning {
  public:
-  // The machine as measured; its device memory is the whole budget.
-  Planning(Pager& pager, MachineModel machine, std::string policy)
-      : pager_(pager), machine_(std::move(machine)), policy_(std::move(policy)) {}
+  // The machine as measured; its device memory is the whole budget. A plan that is given is taken for every iteration
+  // that it is for.
+  Planning(Pager& pager, MachineModel machine, std::string policy, std::optional<GivenPlan> given)
+      : pager_(pager), machine_(std::move(machine)), policy_(std::move(policy)), given_(std::move(given)) {}
   ~Planning();
 
   // Whether the recorder's iteration should be planned for now. False while a plan is being made.
@@ -33,6 +34,7 @@ class Planning {
     bool is_first = false;  // for this iteration
     Nanos planning_time;
     std::string error;
+    std::string refused;  // why the given plan is not followed
   };
   std::optional<Outcome> take(const Recorder::Progress& now);
   Pager& pager() { return pager_; }
@@ -49,6 +51,7 @@ class Planning {
   Pager& pager_;
   MachineModel machine_;
   std::string policy_;
+  std::optional<GivenPlan> given_;
   std::thread thread_;
   std::uint64_t iteration_ = 0;                               // planned for last
   Nanos planned_sum_;                                         // of the times that the plan was made from
@@ -57,7 +60,7 @@ class Planning {
   std::uint64_t followed_iteration_ = 0;                      // what it is for
   // The thread's until done_.
   std::unique_ptr<ProposedPlan> plan_;
-  std::string error_;
+  std::string error_, refused_;
   Nanos planning_time_;
   std::atomic<bool> done_{false};
 };

@@ -64,6 +64,26 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
   return best;
 }
 
+// The given plan, if it can be followed in this iteration. The error says what does not match.
+Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
+  Best best{.plan = input.given->plan, .result = {}};
+  const TraceShape shape = shape_of(blocks.trace);
+  if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
+    return fail(Errc::bad_input,
+                fmt::format("{}: it was made for another iteration than this run's: {} as that has; plan for the "
+                            "blocks.trace that `spillway run --record` writes",
+                            input.given->file, other));
+  TRY(const Policy policy, policy_by_name(best.plan.policy));
+  const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
+  TRY_VOID(validate_plan(best.plan, blocks.trace, best.plan.trace_hash, lifetimes, input.machine,
+                         policy.traits.uses_host, input.given->file));
+  TRY(best.result, simulate(blocks.trace, lifetimes, input.machine, policy.traits, &best.plan));
+  if (!best.result.feasible)
+    return fail(Errc::bad_input, fmt::format("{}: it does not fit this run's memory", input.given->file));
+  best.plan.predicted_seconds = seconds(best.result.iteration);
+  return best;
+}
+
 // Rows that lie in the same blocks one after the other are one.
 std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& lifetimes) {
   std::map<BlockId, Foresight::Row> rows;
@@ -159,7 +179,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   return predictions;
 }
 
-Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart) {
+Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) {
   const Trace& trace = input.iteration.trace;
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   auto proposed = std::make_unique<ProposedPlan>();
@@ -176,14 +196,32 @@ Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const
   for (std::size_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = input.persistent[t];
   BlockTrace blocks = block_trace(trace, lifetimes, places);
-  TRY(auto best, best_of(blocks, input));
-  if (!best || best->plan.moves() == 0) return std::unique_ptr<ProposedPlan>();
+  Planned planned;
+  std::optional<Best> best;
+  if (input.given) {
+    auto given = best_given(blocks, input);
+    proposed->given = given.has_value();
+    if (given)
+      best = *std::move(given);
+    else
+      planned.refused = given.error().message;
+  }
+  if (!best) {
+    TRY(best, best_of(blocks, input));
+  }
+  if (!best || best->plan.moves() == 0) return planned;
+  best->plan.trace_shape = shape_of(blocks.trace);
+  best->plan.machine_name = input.machine.name;
+  best->plan.machine_hash = input.machine.hash;
+  best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value)};
+  proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(analyse_lifetimes(blocks.trace), input.machine).time;
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));
-  return proposed;
+  planned.plan = std::move(proposed);
+  return planned;
 }
 
 }  // namespace spillway

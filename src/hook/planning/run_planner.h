@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "hook/pager/run_plan.h"
+#include "hook/planning/given_plan.h"
 #include "hook/recorder/iteration.h"
 #include "plan/block_trace.h"
 #include "plan/machine_model.h"
@@ -29,13 +30,16 @@ struct PlanningInput {
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is what the plan may count on
   std::string_view policy;              // "auto": the best of all
+  const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
 // A plan for a run, and how to recognise its iteration.
 struct ProposedPlan {
   std::uint64_t iteration = 0;  // its number
+  bool given = false;           // it was made before
   RunPlan run;
+  Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
   Nanos link_bound;                       // what the budget forces out and in, over the links' rates
   std::vector<std::uint64_t> signatures;  // by kernel
@@ -65,8 +69,13 @@ inline constexpr std::uint32_t kSpareBlocks = 8;
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;
 
-// Every planner that the policy allows plans for the iteration as the run's memory sees it, each plan is simulated
-// there, and the one with the shortest iteration is taken; nothing if demand paging is as good.
-Result<std::unique_ptr<ProposedPlan>> plan_run(const PlanningInput& input, const SetApart& set_apart);
+struct Planned {
+  std::unique_ptr<ProposedPlan> plan;  // null: none is needed
+  std::string refused;                 // why the given one is not it
+};
+// The given plan, if it is for the iteration as the run's memory sees it. Else every planner that the policy allows
+// plans for that, each plan is simulated, and the one with the shortest iteration is taken; nothing if demand paging is
+// as good.
+Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart);
 
 }  // namespace spillway

@@ -5,8 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 
+#include "hook/planning/save_proposed.h"
 #include "plan/machine_file.h"
+#include "plan/plan_file.h"
+#include "plan/validate.h"
+#include "trace/format.h"
 #include "trace/random_trace.h"
 
 namespace spillway {
@@ -43,8 +49,8 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
     const PlanningInput input = input_of(trace, "g10", *rc::gen::inRange<std::uint64_t>(40, 90));
     const auto proposed = plan_run(input, set_apart);
     RC_ASSERT(proposed.has_value());
-    if (!*proposed) RC_DISCARD("nothing to plan");
-    const ProposedPlan& plan = **proposed;
+    if (!proposed->plan) RC_DISCARD("nothing to plan");
+    const ProposedPlan& plan = *proposed->plan;
     RC_ASSERT(plan.run.kernels == trace.kernels.size());
     RC_ASSERT(plan.births.size() == trace.kernels.size());
     for (std::size_t k = 0; k < plan.births.size(); ++k)
@@ -66,14 +72,92 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
 TEST(RunPlanner, WhatFitsNeedsNoPlan) {
   const auto proposed = plan_run(input_of(training(1), "auto", 300), set_apart);
   ASSERT_TRUE(proposed);
-  EXPECT_EQ(*proposed, nullptr);
+  EXPECT_EQ(proposed->plan, nullptr);
 }
 
 TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
-  ASSERT_TRUE(proposed && *proposed);
-  EXPECT_EQ((*proposed)->run.plan.policy, "g10-once");
-  EXPECT_GT((*proposed)->link_bound, Nanos{});
+  ASSERT_TRUE(proposed && proposed->plan);
+  EXPECT_EQ(proposed->plan->run.plan.policy, "g10-once");
+  EXPECT_GT(proposed->plan->link_bound, Nanos{});
+}
+
+struct GivenToARun : testing::Test {
+  Trace trace = training(3);
+  PlanningInput input = input_of(trace, "auto", 60);
+  GivenPlan given{.file = "my.plan", .plan = {}};
+  void SetUp() override {
+    const auto before = plan_run(input_of(trace, "g10-once", 60), set_apart);
+    ASSERT_TRUE(before && before->plan);
+    EXPECT_FALSE(before->plan->given);
+    given.plan = before->plan->run.plan;
+    input.given = &given;
+  }
+  // Another plan is made then, and the refusal holds these words.
+  void expect_refused(std::string_view says) {
+    const auto planned = plan_run(input, set_apart);
+    ASSERT_TRUE(planned);
+    EXPECT_TRUE(planned->refused.contains(says)) << planned->refused;
+    EXPECT_TRUE(planned->refused.starts_with("my.plan: ")) << planned->refused;
+    ASSERT_TRUE(planned->plan);
+    EXPECT_FALSE(planned->plan->given);
+  }
+};
+
+TEST_F(GivenToARun, APlanOfAnotherRunIsFollowedWhateverTimesAndAddressesItHas) {
+  for (Kernel& kernel : input.iteration.trace.kernels) kernel.duration.value *= 2;
+  for (auto& place : input.persistent)
+    if (place) *place += 7 * kBlockBytes.value;
+  const auto planned = plan_run(input, set_apart);
+  ASSERT_TRUE(planned && planned->plan);
+  EXPECT_EQ(planned->refused, "");
+  EXPECT_TRUE(planned->plan->given);
+  EXPECT_EQ(planned->plan->run.plan.evictions, given.plan.evictions);
+  EXPECT_EQ(planned->plan->run.plan.prefetches, given.plan.prefetches);
+  EXPECT_TRUE(planned->plan->run.plan.predicted_seconds);
+}
+
+TEST_F(GivenToARun, APlanForAnotherIterationIsRefusedAndTheRunPlansByItself) {
+  given.plan.trace_shape.kernels += 1;
+  expect_refused("it was made for another iteration than this run's: it has ");
+}
+
+TEST_F(GivenToARun, APlanThatTheValidatorRefusesIsNotFollowed) {
+  given.plan.evictions.front().tensor.value = 1'000'000;
+  expect_refused("evictions[0]: there is no tensor 1000000");
+}
+
+TEST_F(GivenToARun, TheTraceThatItWasMadeForIsWrittenWithIt) {
+  std::string name = testing::TempDir() + "planned-XXXXXX";
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const PlanFiles files = plan_files(name + "/blocks");
+  const auto planned = plan_run(input, set_apart);
+  ASSERT_TRUE(planned && planned->plan);
+  const auto saved = save_proposed(*planned->plan, "train.py", files);
+  ASSERT_TRUE(saved) << saved.error().message;
+  const auto loaded = load_trace(files.trace);
+  const auto again = load_given_plan(files.plan);
+  ASSERT_TRUE(loaded && again);
+  EXPECT_EQ(loaded->trace.name, "train.py");
+  const auto valid =
+      validate_plan(again->plan, loaded->trace, loaded->hash, analyse_lifetimes(loaded->trace), input.machine);
+  EXPECT_TRUE(valid) << valid.error().message;
+  EXPECT_EQ(again->plan.trace_shape, shape_of(loaded->trace));
+  std::filesystem::remove_all(name);
+}
+
+TEST(GivenPlan, MustBeOfAPolicyThatARunCanFollow) {
+  const std::string file = testing::TempDir() + "g10-gds.plan";
+  Plan plan;
+  for (const std::string_view policy : {"g10-gds", "uvm", "magic"}) {
+    plan.policy = policy;
+    ASSERT_TRUE(save_plan(file, plan));
+    const auto given = load_given_plan(file);
+    ASSERT_FALSE(given);
+    EXPECT_TRUE(given.error().message.contains(policy)) << given.error().message;
+  }
+  std::filesystem::remove(file);
+  EXPECT_FALSE(load_given_plan(file));
 }
 
 TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {

@@ -101,6 +101,7 @@ inline void forget_iterations(Session& session) noexcept { session.state.iterati
 
 struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
+  bool given = false;
 };
 // A plan is followed from the next iteration on.
 inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
@@ -111,6 +112,7 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
     record.predicted_ns.store(figures.predicted_ns, std::memory_order_relaxed);
     record.link_bound_ns.store(figures.link_bound_ns, std::memory_order_relaxed);
     record.planning_ns.store(figures.planning_ns, std::memory_order_relaxed);
+    record.given.store(figures.given, std::memory_order_relaxed);
     record.adopted_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
                                       std::memory_order_relaxed);
   }

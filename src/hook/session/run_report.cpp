@@ -26,7 +26,8 @@ void read_iterations(const SessionState& state, RunReport& report) {
                                  .faults = state.iterations[i].faults.load(std::memory_order_relaxed)});
 }
 
-void read_plans(const SessionState& state, RunReport& report) {
+void read_plans(const Session& session, RunReport& report) {
+  const SessionState& state = session.state;
   report.plan_count = state.plan_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < std::min<std::uint64_t>(report.plan_count, kMaxPlans); ++i) {
     const PlanRecord& plan = state.plans[i];
@@ -34,7 +35,8 @@ void read_plans(const SessionState& state, RunReport& report) {
                             .predicted = Nanos{plan.predicted_ns.load()},
                             .link_bound = Nanos{plan.link_bound_ns.load()},
                             .planning = Nanos{plan.planning_ns.load()},
-                            .adopted_at_iteration = plan.adopted_at_iteration.load()});
+                            .adopted_at_iteration = plan.adopted_at_iteration.load(),
+                            .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }
 }
 
@@ -96,10 +98,11 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     for (const Tier to : kTiers)
       if (from != to) report.moved(from, to) = bytes(state.moved(from, to));
   read_iterations(state, report);
-  read_plans(state, report);
+  read_plans(session, report);
   read_costs(state, report);
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
+  if (state.plan_recorded != 0) report.recorded_plan = text(session.config.blocks_path) + ".plan";
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
     report.not_recorded =

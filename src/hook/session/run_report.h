@@ -23,6 +23,7 @@ struct RunReport {
     std::string policy;
     Nanos predicted, link_bound, planning;
     std::uint64_t adopted_at_iteration = 0;
+    std::string file;  // that it was read from; empty: it was made in this run
   };
   struct Phase {  // iterations in a row; the figures are medians
     std::string name;
@@ -88,6 +89,7 @@ struct RunReport {
   std::vector<std::string> notices;
   std::string error;                   // what kept the hook from doing its work
   std::string recorded, not_recorded;  // the trace's file, or why there is none
+  std::string recorded_plan;           // the file of the plan followed last
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };

@@ -83,7 +83,8 @@ Json plan(const RunReport& report) {
           {"link_bound_seconds", seconds(last.link_bound)},
           {"planning_seconds", seconds(last.planning)},
           {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
-          {"followed_since_iteration", last.adopted_at_iteration}};
+          {"followed_since_iteration", last.adopted_at_iteration},
+          {"read_from", text_or_null(last.file)}};
 }
 
 }  // namespace
@@ -121,6 +122,7 @@ std::string to_json(const RunReport& report) {
       {"unmanaged_processes", unmanaged_processes(report)},
       {"left_behind", text_or_null(report.left_behind)},
       {"trace_file", text_or_null(report.recorded)},
+      {"plan_file", text_or_null(report.recorded_plan)},
       {"no_trace_because", text_or_null(report.not_recorded)},
       {"notices", report.notices},
       {"error", text_or_null(report.error)},

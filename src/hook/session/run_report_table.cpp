@@ -41,9 +41,9 @@ std::string plan_text(const RunReport& report) {
                         last.adopted_at_iteration)
           : "";
   return fmt::format(
-      "{} from iteration {} on{}, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
-      last.policy, report.plans.front().adopted_at_iteration, again, seconds(last.predicted), seconds(last.link_bound),
-      seconds(last.planning));
+      "{}{} from iteration {} on{}, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
+      last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file), report.plans.front().adopted_at_iteration,
+      again, seconds(last.predicted), seconds(last.link_bound), seconds(last.planning));
 }
 
 // "3 iterations, 4.210 s and 12 faults each, 1.31 times as fast as demand paging"
@@ -147,6 +147,7 @@ std::string to_table(const RunReport& report) {
   if (!report.left_behind.empty())
     lines.emplace_back("ended", "still running after the script: " + printable(report.left_behind));
   if (!report.recorded.empty()) lines.emplace_back("trace", report.recorded);
+  if (!report.recorded_plan.empty()) lines.emplace_back("its plan", report.recorded_plan);
   if (!report.not_recorded.empty()) lines.emplace_back("no trace", report.not_recorded);
   for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
 

@@ -71,10 +71,24 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   const Json object = json();
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
-                                            "followed_since_iteration": 3})"));
+                                            "followed_since_iteration": 3, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
   EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"),
             std::string::npos);
+}
+
+TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {
+  load_torch();
+  ASSERT_TRUE(set_text((*session)->config.plan_path, "/here/my.plan", "--plan"));
+  ASSERT_TRUE(set_text((*session)->config.blocks_path, "/there/blocks", "--record"));
+  add_plan(**session, "g10", {.given = true});
+  EXPECT_EQ(json()["plan"]["read_from"], "/here/my.plan");
+  EXPECT_NE(to_table(report()).find("g10 of /here/my.plan from iteration 1 on"), std::string::npos);
+  EXPECT_TRUE(json()["plan_file"].is_null());
+  state().plan_recorded = 1;
+  EXPECT_EQ(json()["plan_file"], "/there/blocks.plan");
+  add_plan(**session, "g10", {});
+  EXPECT_TRUE(json()["plan"]["read_from"].is_null()) << "the run's own has taken its place";
 }
 
 TEST_F(RunReportTest, HoldsTheTensorsThatMovedMostAsTheyWereToldLast) {

@@ -54,6 +54,8 @@ struct SessionConfig {
   std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
+  std::array<char, kPathBytes> plan_path{};      // absolute name of a plan to follow; empty: none
+  std::array<char, kPathBytes> blocks_path{};    // where the plan followed goes, and its trace, without their ends
   bool records_for_itself = false;               // the user asked for no trace, and is told nothing about it
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
 };
@@ -106,6 +108,7 @@ struct PlanRecord {
   std::atomic<std::uint64_t> link_bound_ns{0};  // the bytes that the budget forces out and in, at the links' rates
   std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> adopted_at_iteration{0};  // counted from 1
+  std::atomic<std::uint64_t> given{0};                 // 1: it was made before, as the user wanted
 };
 
 // One of the tensors that cost most; texts end with a zero.
@@ -143,6 +146,7 @@ struct SessionState {
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
+  std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
 
   Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "hook/planning/save_proposed.h"
 #include "hook/session/hook_side.h"
 #include "hook/torch/command_name.h"
 #include "trace/format.h"
@@ -236,6 +237,8 @@ void Hook::plan_ahead() {
   if (const auto outcome = planning->take(progress)) {
     if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
+    if (!outcome->refused.empty() && std::exchange(refused_, outcome->refused) != outcome->refused)
+      add_notice(session_, "the run plans by itself: " + outcome->refused);
     take_up(*outcome);
   }
   if (!planning->wants(progress)) return;
@@ -295,8 +298,18 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
             .link_bound_ns = plan_->link_bound.value,
-            .planning_ns = outcome.planning_time.value});
+            .planning_ns = outcome.planning_time.value,
+            .given = plan_->given});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
+  save_plan_followed();
+}
+
+void Hook::save_plan_followed() {
+  const std::string stem = session_.config.blocks_path.data();
+  if (stem.empty()) return;
+  if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
+    return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
+  session_.state.plan_recorded = 1;
 }
 
 // What seemed to be an iteration turned out to be a part of one.

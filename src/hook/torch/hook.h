@@ -85,6 +85,7 @@ class Hook {
   void born(Birth birth);
   void plan_ahead();
   void take_up(const Planning::Outcome& outcome);
+  void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   void name_tensors(const RecordedIteration& iteration);
@@ -108,7 +109,7 @@ class Hook {
   std::optional<Recorder> recorder_;
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed
   std::optional<Follower> follower_;                    // of its iteration
-  std::string planning_error_;                          // the last one
+  std::string planning_error_, refused_;                // the last ones
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Iterations iterations_;
   ForeignMemory foreign_;

@@ -73,6 +73,16 @@ class Counters {
   PagerStats before_{};
 };
 
+// The supervisor has read it already, so this fails only if somebody has changed it since.
+std::optional<GivenPlan> given_plan(Session& session) {
+  const std::string file = session.config.plan_path.data();
+  if (file.empty()) return std::nullopt;
+  auto given = load_given_plan(file);
+  if (given) return *std::move(given);
+  add_notice(session, "the run plans by itself: " + given.error().message);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
@@ -99,7 +109,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
                "memory is short (Linux 6.8 and newer can move pages instead)");
   std::unique_ptr<Planning> planning;
   if (plans(policy) && session.config.rates.copy != 0)
-    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy);
+    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy, given_plan(session));
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
 

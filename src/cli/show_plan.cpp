@@ -1,0 +1,71 @@
+#include "cli/show_plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "plan/listing.h"
+#include "plan/plan_file.h"
+#include "plan/validate.h"
+#include "report/json.h"
+#include "report/table.h"
+#include "trace/format.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::string_view kEnd = ".plan";
+
+// Which memory it is for is no matter here.
+MachineModel with_room_for_all() {
+  MachineModel machine;
+  machine.host.memory = machine.ssd.capacity = Bytes{std::uint64_t{1} << 60};
+  return machine;
+}
+
+Bytes evicted(const Plan& plan, const Trace& trace, Tier to) {
+  Bytes sum;
+  for (const Eviction& eviction : plan.evictions)
+    if (eviction.to == to) sum += trace[eviction.tensor].bytes;
+  return sum;
+}
+
+std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {
+  auto report = new_report(loaded.trace.name, loaded.hash);
+  report["policy"] = plan.policy;
+  report["moves"] = plan.moves();
+  for (const Tier to : {Tier::host, Tier::ssd})
+    report["evicted_bytes"][std::string(to_text(to))] = evicted(plan, loaded.trace, to).value;
+  report["predicted_seconds"] =
+      plan.predicted_seconds ? nlohmann::ordered_json(*plan.predicted_seconds) : nlohmann::ordered_json(nullptr);
+  return to_text(report);
+}
+
+std::string plan_text(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes) {
+  std::string text = fmt::format(
+      "{} for {}: {} evictions ({} to the SSD, {} to host memory) and {} prefetches in each iteration{}\n\n",
+      printable(plan.policy), printable(trace.name), plan.evictions.size(), to_text(evicted(plan, trace, Tier::ssd)),
+      to_text(evicted(plan, trace, Tier::host)), plan.prefetches.size(),
+      plan.predicted_seconds ? fmt::format(", predicted {:.3f} s", *plan.predicted_seconds) : "");
+  for (const std::string& line : listing(plan, trace, lifetimes)) text += printable(line, line.size()) + '\n';
+  return text;
+}
+
+}  // namespace
+
+bool names_plan(const std::string& file) { return file.ends_with(kEnd); }
+
+Result<std::string> show_plan(const std::string& file, bool json) {
+  TRY(const Plan plan, load_plan(file));
+  const std::string beside = file.substr(0, file.size() - kEnd.size()) + ".trace";
+  const auto loaded = load_trace(beside);
+  if (!loaded)
+    return fail(loaded.error().code,
+                fmt::format("cannot show {} without the trace that it was made for: {}", file, loaded.error().message));
+  const Lifetimes lifetimes = analyse_lifetimes(loaded->trace);
+  TRY_VOID(validate_plan(plan, loaded->trace, loaded->hash, lifetimes, with_room_for_all(), true, file));
+  return json ? plan_json(plan, *loaded) : plan_text(plan, loaded->trace, lifetimes);
+}
+
+}  // namespace spillway

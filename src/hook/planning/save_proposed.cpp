@@ -1,0 +1,23 @@
+#include "hook/planning/save_proposed.h"
+
+#include "base/files.h"
+#include "plan/plan_file.h"
+#include "trace/format.h"
+
+namespace spillway {
+
+PlanFiles plan_files(const std::string& stem) { return {.trace = stem + ".trace", .plan = stem + ".plan"}; }
+
+Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
+  Trace trace = proposed.blocks;
+  trace.name = script;
+  TRY_VOID(validate(trace, "cannot write trace " + files.trace));
+  TRY(const std::string content, to_json(trace));
+  Plan plan = proposed.run.plan;
+  plan.trace_name = trace.name;
+  plan.trace_hash = trace_hash(content);
+  TRY_VOID(write_file(files.trace, content));
+  return save_plan(files.plan, plan);
+}
+
+}  // namespace spillway

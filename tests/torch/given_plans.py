@@ -1,0 +1,68 @@
+"""given_plans.py SPILLWAY: the plan that a run has followed and written is followed by the next run, with the same results, and opens in
+`spillway show`; a plan for another iteration, or one that makes no sense, is refused with what does not match, and the run plans by itself."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from planned_runs import SCRIPTS, check
+
+SCRIPT = os.path.join(SCRIPTS, "two_layers.py")
+MEMORY = "64MiB"  # the least for two CPUs
+
+
+def run(spillway, folder, width, *options):
+    """The script's lines, and the report."""
+    path = os.path.join(folder, "report.json")
+    command = [spillway, "run", "--device-memory", MEMORY, "--json", path, *options, "--", sys.executable, SCRIPT, str(width)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    check(done.returncode == 0, done.stderr)
+    return done.stdout, report
+
+
+def changed(plan, folder, **fields):
+    path = os.path.join(folder, "changed.plan")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(plan | fields, file)
+    return path
+
+
+def main():
+    spillway = sys.argv[1]
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    with tempfile.TemporaryDirectory() as folder:
+        expected, first = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
+        check(first["plan"] and first["plan"]["read_from"] is None, first)
+        file = first["plan_file"]
+        check(file == os.path.join(folder, "blocks.plan"), file)
+        shown = subprocess.run([spillway, "show", file], capture_output=True, text=True, check=True).stdout
+        check(" evictions (" in shown and "aten::mm" in shown, shown)
+        shown = subprocess.run([spillway, "show", file, "--json"], capture_output=True, text=True, check=True).stdout
+        with open(file, encoding="utf-8") as text:
+            plan = json.load(text)
+        check(json.loads(shown)["moves"] == len(plan["evictions"]) + len(plan["prefetches"]) > 0, shown)
+        print("ok the plan is written and shown", flush=True)
+
+        printed, report = run(spillway, folder, 2048, "--plan", file, "--record", os.path.join(folder, "again"))
+        check(printed == expected and report["plan"]["read_from"] == file, report["plan"], report["notices"])
+        with open(report["plan_file"], encoding="utf-8") as text:
+            again = json.load(text)
+        check(all(again[key] == plan[key] for key in ("policy", "evictions", "prefetches")), again)
+        print("ok the next run follows it", flush=True)
+
+        _, report = run(spillway, folder, 2304, "--plan", file)
+        check("it was made for another iteration than this run's: it has " in "".join(report["notices"]), report["notices"])
+        check(not report["plan"] or report["plan"]["read_from"] is None, report["plan"])
+        bad = changed(plan, folder, evictions=[{"tensor": 4_000_000_000, "after_kernel": 0, "to": "ssd"}])
+        printed, report = run(spillway, folder, 2048, "--plan", bad)
+        check("evictions[0]: there is no tensor 4000000000" in "".join(report["notices"]), report["notices"])
+        check(printed == expected and (not report["plan"] or report["plan"]["read_from"] is None), report["plan"])
+        print("ok another iteration's plan and a senseless one are refused", flush=True)
+
+
+if __name__ == "__main__":
+    main()
