@@ -15,6 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)apply_override(changed, text);
   for (const MachineField& field : machine_fields())
     CHECK(field.of(changed) >= field.least && field.of(changed) <= field.most);
+  if (const auto machines = parse_machine_by_ssd(text, "input"); machines && !machines->empty())
+    for (const auto& [id, entry] : *machines)
+      for (const MachineField& field : machine_fields()) {
+        MachineModel copy = entry.machine;
+        CHECK(field.of(copy) <= field.most && (!field.required || field.of(copy) >= field.least));
+      }
   auto machine = parse_machine(text, "input");
   if (!machine) {
     CHECK(!machine.error().message.empty());

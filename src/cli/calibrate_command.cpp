@@ -50,9 +50,9 @@ void add_calibrate_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine anew: link rates, page faults, SSDs");
   command->footer(
       "Examples:\n  spillway calibrate\n  spillway calibrate --ssd /mnt/nvme --ssd /var/tmp\n"
-      "Takes up to 10 seconds for each SSD, while the machine should be idle. `spillway run` plans with what is kept, "
-      "and "
-      "measures\nby itself where nothing is; `--machine this` simulates with it.");
+      "Takes up to 10 seconds for each SSD, while the machine should be idle. `spillway run` plans with what is kept "
+      "(this.toml, a section\nfor each SSD), and measures by itself where nothing is; `--machine this` simulates with "
+      "it.");
   auto options = std::make_shared<CalibrateOptions>();
   command->add_option("--ssd", options->ssd_folders, "a folder on each SSD")
       ->capture_default_str()

@@ -12,6 +12,7 @@
 #include <toml++/toml.h>
 #include <xxhash.h>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "plan/machine_fields.h"
 #include "plan/presets.h"
@@ -97,7 +98,12 @@ std::size_t line_of_deep_key(std::string_view toml) {
   return 0;
 }
 
-Result<MachineModel> from_table(const toml::table& root, const std::string& where) {
+bool has_tables(const toml::table& table) {
+  return std::any_of(table.begin(), table.end(), [](const auto& entry) { return entry.second.is_table(); });
+}
+
+// `ssd`: in place of the table of that name.
+Result<MachineModel> from_table(const toml::table& root, const std::string& where, const toml::table* ssd = nullptr) {
   MachineModel machine;
   std::vector<std::string_view> given;
   for (const auto& [name, node] : root) {
@@ -106,6 +112,11 @@ Result<MachineModel> from_table(const toml::table& root, const std::string& wher
       const auto text = node.value_exact<std::string>();
       if (!text) return wrong(where, fmt::format("{}{}: it must be a text", line_of(node), name.str()));
       (name == "name" ? machine.name : machine.description) = *text;
+    } else if (name == "ssd" && ssd != nullptr) {
+      TRY_VOID(read_table(machine, name.str(), *ssd, given, where));
+    } else if (name == "ssd" && node.is_table() && has_tables(*node.as_table())) {
+      return wrong(where,
+                   line_of(node) + "it holds several SSDs, of which a machine has one; use --machine this --ssd DIR");
     } else if (node.is_table()) {
       TRY_VOID(read_table(machine, name.str(), *node.as_table(), given, where));
     } else {
@@ -122,9 +133,7 @@ Result<MachineModel> from_table(const toml::table& root, const std::string& wher
   return machine;
 }
 
-}  // namespace
-
-Result<MachineModel> parse_machine(std::string_view toml, const std::string& where) {
+Result<toml::table> parse_toml(std::string_view toml, const std::string& where) {
   // A key is nested as deep as it has dots, and the parser recurses; nothing here is deeper than two.
   if (const std::size_t line = line_of_deep_key(toml))
     return wrong(where, fmt::format("line {}: it has too many dots; write keys like device.memory", line));
@@ -142,7 +151,30 @@ Result<MachineModel> parse_machine(std::string_view toml, const std::string& whe
   toml::parse_result parsed = toml::parse(toml, where);
   if (!parsed)
     return wrong(where, fmt::format("line {}: {}", parsed.error().source().begin.line, parsed.error().description()));
-  return from_table(parsed.table(), where);
+  return std::move(parsed).table();
+}
+
+}  // namespace
+
+Result<MachineModel> parse_machine(std::string_view toml, const std::string& where) {
+  TRY(const toml::table root, parse_toml(toml, where));
+  return from_table(root, where);
+}
+
+Result<MachineBySsd> parse_machine_by_ssd(std::string_view toml, const std::string& where) {
+  TRY(const toml::table root, parse_toml(toml, where));
+  const toml::table* all = root["ssd"].as_table();
+  if (all == nullptr) return wrong(where, "it holds no SSD; run spillway calibrate again");
+  MachineBySsd machines;
+  for (const auto& [id, node] : *all) {
+    if (!node.is_table()) return wrong(where, fmt::format("{}ssd.{} is no section", line_of(node), id.str()));
+    toml::table ssd = *node.as_table();
+    MachineWithSsd& entry = machines[std::string(id.str())];
+    entry.folder = ssd["folder"].value_or(std::string());
+    ssd.erase("folder");
+    TRY(entry.machine, from_table(root, where, &ssd));
+  }
+  return machines;
 }
 
 std::span<const std::string_view> machine_presets() {
@@ -206,21 +238,49 @@ std::string exact_text(const MachineField& field, std::uint64_t value) {
   return field.unit == FieldUnit::duration ? fmt::format(R"("{}ns")", value) : std::to_string(value);
 }
 
+// The tables of these names.
+template <class Wanted>
+std::string tables_of(MachineModel machine, Wanted wanted) {
+  std::string out;
+  std::string_view table;
+  for (const MachineField& field : machine_fields()) {
+    if (!wanted(field.table())) continue;
+    if (std::exchange(table, field.table()) != field.table()) out += fmt::format("\n[{}]\n", table);
+    out += fmt::format("{} = {}\n", field.name(), exact_text(field, field.of(machine)));
+  }
+  return out;
+}
+
+// What may stand in a machine file: see parse_toml().
+std::string plain(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~' || c == '[' || c == '{'; }, '?');
+  return std::ranges::count(text, '.') > 60 ? "" : text;
+}
+
 std::string quoted(const std::string& text) {
   std::ostringstream out;
   out << toml::value<std::string>(text);
   return out.str();
 }
 
+std::string head_of(const MachineModel& machine) {
+  return fmt::format("name = {}\ndescription = {}\n", quoted(machine.name), quoted(machine.description));
+}
+
 }  // namespace
 
 std::string to_toml(const MachineModel& machine) {
-  MachineModel copy = machine;
-  std::string out = fmt::format("name = {}\ndescription = {}\n", quoted(machine.name), quoted(machine.description));
-  std::string_view table;
-  for (const MachineField& field : machine_fields()) {
-    if (std::exchange(table, field.table()) != field.table()) out += fmt::format("\n[{}]\n", table);
-    out += fmt::format("{} = {}\n", field.name(), exact_text(field, field.of(copy)));
+  return head_of(machine) + tables_of(machine, [](auto) { return true; });
+}
+
+std::string to_toml(const MachineBySsd& machines) {
+  CHECK(!machines.empty());
+  const MachineModel& first = machines.begin()->second.machine;
+  std::string out = head_of(first) + tables_of(first, [](std::string_view table) { return table != "ssd"; });
+  for (const auto& [id, entry] : machines) {
+    std::string section = tables_of(entry.machine, [](std::string_view table) { return table == "ssd"; });
+    const std::string header = fmt::format("\n[ssd.{}]\nfolder = {}\n", id, quoted(plain(entry.folder)));
+    out += section.replace(0, section.find("]\n") + 2, header);
   }
   return out;
 }

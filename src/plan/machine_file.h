@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,17 @@ Result<> apply_override(MachineModel& machine, std::string_view key_and_value);
 
 // What parse_machine reads again as the same machine.
 std::string to_toml(const MachineModel& machine);
+
+// One machine with each of its SSDs, by an id of letters, digits, '-' and '_'. In the file each has a section [ssd.ID]
+// in place of [ssd], and all else is there once.
+struct MachineWithSsd {
+  std::string folder;  // that the SSD was measured in, for people
+  MachineModel machine;
+};
+using MachineBySsd = std::map<std::string, MachineWithSsd>;
+Result<MachineBySsd> parse_machine_by_ssd(std::string_view toml, const std::string& where);
+// At least one; what is not about SSDs is that of the first.
+std::string to_toml(const MachineBySsd& machines);
 
 // Each value as key and text for people, in the order of the documentation.
 struct MachineValue {

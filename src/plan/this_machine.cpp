@@ -15,25 +15,48 @@
 namespace spillway {
 namespace {
 
-void keep(const ThisMachine& options, const MachineModel& machine) {
+// More SSDs than this are measured anew as they come.
+constexpr std::size_t kMostKept = 32;
+
+// As far as it can be read.
+MachineBySsd load_kept(const ThisMachine& options) {
+  if (const auto text = read_file(kept_in(options), 1_MiB))
+    if (auto kept = parse_machine_by_ssd(*text, kept_in(options))) return *std::move(kept);
+  return {};
+}
+
+// One for each file system, as far as folders tell: device numbers alone may be another drive's after a restart.
+std::string id_of_ssd(const std::string& folder) {
+  struct stat status{};
+  struct statfs system{};
+  if (::stat(folder.c_str(), &status) == 0 && ::statfs(folder.c_str(), &system) == 0) {
+    const auto& id = system.f_fsid.__val;
+    return fmt::format("fs-{}-{}-{:08x}{:08x}", major(status.st_dev), minor(status.st_dev),
+                       static_cast<unsigned>(id[0]), static_cast<unsigned>(id[1]));
+  }
+  return fmt::format("folder-{:016x}", XXH3_64bits(folder.data(), folder.size()));
+}
+
+// Memory and page faults are those measured last, whichever SSD that was for. Of two programs that keep something at
+// once one may be forgotten: it is measured again.
+void keep(const ThisMachine& options, const std::string& id, const MachineModel& machine) {
   std::error_code error;
   std::filesystem::create_directories(options.cache_folder, error);
-  if (!error) (void)write_file(kept_in(options), to_toml(machine));  // The measurement is good without its copy.
+  if (error) return;  // The measurement is good without its copy.
+  MachineBySsd kept = load_kept(options);
+  while (kept.size() >= kMostKept) kept.erase(kept.begin());
+  for (auto& [other, entry] : kept) {
+    const auto ssd = entry.machine.ssd;
+    entry.machine = machine;
+    entry.machine.ssd = ssd;
+  }
+  kept[id] = {.folder = options.ssd_folder, .machine = machine};
+  (void)write_file(kept_in(options), to_toml(kept));
 }
 
 }  // namespace
 
-std::string kept_in(const ThisMachine& options) {
-  struct stat status{};
-  struct statfs system{};
-  if (::stat(options.ssd_folder.c_str(), &status) == 0 && ::statfs(options.ssd_folder.c_str(), &system) == 0) {
-    const auto& id = system.f_fsid.__val;  // Device numbers may be another drive's after a restart.
-    return fmt::format("{}/this-{}-{}-{:08x}{:08x}.toml", options.cache_folder, major(status.st_dev),
-                       minor(status.st_dev), static_cast<unsigned>(id[0]), static_cast<unsigned>(id[1]));
-  }
-  const std::string& folder = options.ssd_folder;
-  return fmt::format("{}/this-{:016x}.toml", options.cache_folder, XXH3_64bits(folder.data(), folder.size()));
-}
+std::string kept_in(const ThisMachine& options) { return options.cache_folder + "/this.toml"; }
 
 std::string user_cache_folder() {
   const auto from = [](const char* variable, const char* below) {
@@ -45,13 +68,16 @@ std::string user_cache_folder() {
 }
 
 Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe) {
-  if (!options.cache_folder.empty() && !options.again)
-    if (auto kept = load_machine(kept_in(options))) return *std::move(kept);
+  const std::string id = id_of_ssd(options.ssd_folder);
+  if (!options.cache_folder.empty() && !options.again) {
+    const MachineBySsd kept = load_kept(options);
+    if (const auto found = kept.find(id); found != kept.end()) return found->second.machine;
+  }
   TRY(MachineModel measured, probe(options.ssd_folder));
   measured.name = "this";
   // The same check, limits and hash as for any other file.
   TRY(MachineModel machine, parse_machine(to_toml(measured), "this machine, as measured"));
-  if (!options.cache_folder.empty()) keep(options, machine);
+  if (!options.cache_folder.empty()) keep(options, id, machine);
   return machine;
 }
 

@@ -20,10 +20,11 @@ struct ThisMachine {
 // "$XDG_CACHE_HOME/spillway" or "$HOME/.cache/spillway"; empty where neither is set.
 std::string user_cache_folder();
 
-// The file that it is kept in: one for each drive, as far as folders tell. Needs a cache folder.
+// The file that it is kept in, with a section for each SSD. Needs a cache folder.
 std::string kept_in(const ThisMachine& options);
 
-// The machine named "this": what the probe measured once, kept as a machine file that can be read and edited. A kept
+// The machine named "this" with the SSD that holds the folder: what the probe measured once, kept in a file that can be
+// read and edited. A kept
 // file that cannot be read is measured anew; one that cannot be written is no error.
 Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe);
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/files.h"
 #include "plan/machine_file.h"
 
 namespace spillway {
@@ -42,6 +43,59 @@ TEST_F(ThisMachineTest, IsMeasuredOnceForEachFolderAndKept) {
   EXPECT_EQ(measured_, 2);
   ASSERT_TRUE(this_machine({.ssd_folder = "/ssd", .cache_folder = options.cache_folder, .again = true}, probe()));
   EXPECT_EQ(measured_, 3);
+}
+
+TEST_F(ThisMachineTest, OneFileHoldsASectionForEachSsdAndTheRestOnce) {
+  const ThisMachine one{.ssd_folder = "/one \"[x] \xe2\x82\xac", .cache_folder = folder_};
+  const ThisMachine other{.ssd_folder = "/other", .cache_folder = folder_};
+  const auto with = [](std::uint64_t read, std::uint64_t copy) {
+    return [=](const std::string&) -> Result<MachineModel> {
+      MachineModel machine = *load_machine("a100");
+      machine.ssd.read = {read};
+      machine.link.to_device = {copy};
+      return machine;
+    };
+  };
+  ASSERT_TRUE(this_machine(one, with(1'000'000'000, 5'000'000'000)));
+  ASSERT_TRUE(this_machine(other, with(2'000'000'000, 6'000'000'000)));
+  const auto files = std::filesystem::directory_iterator(folder_);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);
+  EXPECT_EQ(kept_in(one), folder_ / "this.toml");
+  const auto first = this_machine(one, probe()), second = this_machine(other, probe());
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(measured_, 0);
+  EXPECT_EQ(first->ssd.read.value, 1'000'000'000u);
+  EXPECT_EQ(second->ssd.read.value, 2'000'000'000u);
+  EXPECT_EQ(first->link.to_device.value, 6'000'000'000u) << "measured last";
+  const auto text = read_file(kept_in(one), 1_MiB);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->find("[link]"), text->rfind("[link]"));
+  EXPECT_TRUE(text->contains("/other")) << *text;
+}
+
+TEST_F(ThisMachineTest, ManySsdsAreNotKeptForEver) {
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(this_machine({.ssd_folder = "/ssd" + std::to_string(i), .cache_folder = folder_}, probe()));
+  EXPECT_EQ(measured_, 100);
+  ASSERT_TRUE(this_machine({.ssd_folder = "/ssd99", .cache_folder = folder_}, probe()));
+  EXPECT_EQ(measured_, 100);
+}
+
+TEST_F(ThisMachineTest, AFileThatCannotBeReadIsMeasuredAnew) {
+  const ThisMachine options{.ssd_folder = "/ssd", .cache_folder = folder_};
+  for (const std::string_view text : {"", "[ssd]\nread = 5\n", "ssd = 7", "[ssd.a]\ncolour = 5\n", "[#"}) {
+    ASSERT_TRUE(write_file(kept_in(options), text));
+    EXPECT_TRUE(this_machine(options, probe())) << text;
+  }
+  EXPECT_EQ(measured_, 5);
+}
+
+TEST_F(ThisMachineTest, IsNoMachineFileSinceItHasSeveralSsds) {
+  const ThisMachine options{.ssd_folder = "/ssd", .cache_folder = folder_};
+  ASSERT_TRUE(this_machine(options, probe()));
+  const auto machine = load_machine(kept_in(options));
+  ASSERT_FALSE(machine);
+  EXPECT_TRUE(machine.error().message.contains("--machine this --ssd DIR")) << machine.error().message;
 }
 
 TEST_F(ThisMachineTest, IsStillMeasuredWhereNothingCanBeKept) {
