@@ -2,11 +2,19 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
 namespace spillway {
+namespace {
+
+std::atomic<void (*)() noexcept> last_words{nullptr};
+
+}  // namespace
+
+void set_last_words(void (*call)() noexcept) noexcept { last_words.store(call); }
 
 void check_failed(const char* condition, const char* file, int line) noexcept {
   char text[512];
@@ -30,6 +38,7 @@ void check_failed(const char* condition, const char* file, int line) noexcept {
   append(digit);
   append("\n");
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, used);
+  if (const auto call = last_words.exchange(nullptr)) call();
   std::abort();
 }
 

@@ -6,6 +6,10 @@ namespace spillway {
 // Writes what failed and where to stderr with plain write(2) and aborts; safe in any thread of any process.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line) noexcept;
 
+// Called once, on the thread of the first CHECK that fails, before the process ends; null: nothing is. For what would
+// otherwise be lost, such as the record of what led there. It must not wait for long, nor for that thread.
+void set_last_words(void (*call)() noexcept) noexcept;
+
 }  // namespace spillway
 
 // For our own bugs only, always on: going on with a broken page table is worse than stopping. What depends on the

@@ -20,6 +20,7 @@
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
 #include "hook/session/transfer_watch.h"
+#include "journal/journal_file.h"
 #include "policies/policies.h"
 
 namespace spillway {
@@ -56,16 +57,21 @@ class RecordFolder {
     if (made_) fs::remove(path_, not_empty);
   }
   Result<std::string> trace_file() {
-    std::error_code error;
-    if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
-    if (error)
-      return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
-                                        "first (mkdir -p)",
-                                        path_.string(), error.message()));
+    TRY_VOID(make());
     return check_output("--record", (path_ / kTraceName).string());
   }
+  // One that is there is of another run, and nobody shall take it for this one's.
+  Result<std::string> journal_file() {
+    TRY_VOID(make());
+    TRY(std::string file, check_output("--record", (path_ / kJournalName).string()));
+    std::error_code none;
+    if (fs::is_regular_file(file, none)) fs::remove(file, none);
+    return file;
+  }
+
   // Of the plan and its trace, without their ends.
   Result<std::string> blocks() {
+    TRY_VOID(make());
     const PlanFiles files = plan_files((path_ / kBlocksName).string());
     TRY_VOID(check_output("--record", files.plan));
     TRY(const std::string trace, check_output("--record", files.trace));
@@ -73,6 +79,16 @@ class RecordFolder {
   }
 
  private:
+  Result<> make() {
+    std::error_code error;
+    if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
+    if (error)
+      return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
+                                        "first (mkdir -p)",
+                                        path_.string(), error.message()));
+    return {};
+  }
+
   fs::path path_;
   bool made_ = false;
 };
@@ -147,6 +163,8 @@ Result<int> run(const RunOptions& options) {
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
     TRY(const std::string blocks, record.blocks());
     TRY_VOID(set_text(session->config.blocks_path, blocks, "--record"));
+    TRY(const std::string journal, record.journal_file());
+    TRY_VOID(set_text(session->config.journal_path, journal, "--record"));
   } else if (wants_report && session->config.rates.copy != 0) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
@@ -225,9 +243,10 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_flag("--quiet", options->quiet, "no status line and no report on the terminal, errors only");
   command->add_option("--json", options->json, "write the report there, for programs")->type_name("FILE");
   command
-      ->add_option("--record", options->record,
-                   "write the steady iteration into DIR/model.trace, and the plan followed into "
-                   "DIR/blocks.plan")
+      ->add_option(
+          "--record", options->record,
+          "write the steady iteration into DIR/model.trace, the plan followed into DIR/blocks.plan, and all that "
+          "happened into DIR/run.journal (see `spillway replay --help`)")
       ->type_name("DIR");
   add_script(*command, options->program);
   command->callback([options, command, &status] {

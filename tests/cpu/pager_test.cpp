@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "journalled.h"
 #include "pager_support.h"
 #include "policies/deepum.h"
 
@@ -172,8 +173,10 @@ class Program {
 TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
+    const JournalOfATest journal;
     PagerConfig config = PagerTest::config();
     config.online = [](Bytes) -> std::unique_ptr<OnlinePolicy> { return std::make_unique<Liar>(); };
+    config.journal = journal.options();
     auto pager = started(config);
     const auto apart = pager->set_apart(kBlockBytes * 30);
     ASSERT_TRUE(apart);
@@ -193,6 +196,11 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
       });
     for (std::thread& thread : threads) thread.join();
     EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+    pager.reset();
+    const auto again = [](const std::string&, Bytes) -> std::unique_ptr<OnlinePolicy> {
+      return std::make_unique<Liar>();
+    };
+    EXPECT_GT(journal.replayed({.online = again}).plans, 0u);
   }
 }
 
@@ -202,8 +210,10 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
   Nanos stall;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
+    const JournalOfATest journal;
     PagerConfig config = PagerTest::config();
     if (seed == 2) config.online = make_deepum;
+    config.journal = journal.options();
     auto pager = started(config);
     constexpr int kThreads = 3;
     std::vector<std::thread> threads;
@@ -223,6 +233,8 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     from_host += stats.moved(Tier::host, Tier::device);
     faults += stats.faults;
     stall += stats.stall;
+    pager.reset();
+    EXPECT_EQ(journal.replayed().moved(Tier::ssd, Tier::device), stats.moved(Tier::ssd, Tier::device));
   }
   // Of both programs together: one that learns may happen to wait for nothing.
   EXPECT_GT(from_ssd, Bytes{});
@@ -233,8 +245,10 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
 
 TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   PagerConfig config = PagerTest::config();
+  const JournalOfATest journal;
   config.ssd_capacity = 64_MiB;
   config.online = make_deepum;
+  config.journal = journal.options();
   auto pager = started(config);
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < 20; ++thread)
@@ -249,6 +263,8 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   EXPECT_LE(stats.peak.host, config.host);
   EXPECT_LE(stats.peak.ssd, config.ssd_capacity);
   EXPECT_GT(stats.peak.ssd, Bytes{});
+  pager.reset();
+  journal.replayed();
 }
 
 TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {

@@ -14,6 +14,7 @@
 
 #include "base/unique_fd.h"
 #include "in_child.h"
+#include "journalled.h"
 #include "pager_support.h"
 
 namespace spillway {
@@ -262,8 +263,10 @@ TEST_P(PagerSystemTest, TransfersThatFailNowAndThenCostTimeOnly) {
 
 TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
   for (const bool writes : {true, false}) {
+    const JournalOfATest journal;
     const ChildEnd end = in_child([&] {
       PagerConfig config = PagerTest::config();
+      config.journal = journal.options();
       config.around_io = [writes](std::unique_ptr<BlockIo> io) {
         return std::make_unique<FailingIo>(
             std::move(io), [writes](const Transfer& transfer) { return transfer.write == writes ? EIO : 0; });
@@ -276,6 +279,10 @@ TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
     });
     EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
     EXPECT_NE(end.text.find("Input/output error"), std::string::npos) << end.text;
+    const Replay replay = journal.replayed();
+    EXPECT_EQ(replay.end, Replay::End::failed);
+    EXPECT_NE(replay.why.find(writes ? "no other tier takes them" : "cannot be read back"), std::string::npos)
+        << replay.why;
     EXPECT_NE(end.text.find(spill_directory()), std::string::npos) << end.text;
   }
 }

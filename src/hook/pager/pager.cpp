@@ -29,17 +29,34 @@ constexpr std::uint32_t kSlackBlocks = 16;
 constexpr Nanos kWakeEvery{500'000};
 // Planned moves under way at a time on each link: many are of one block, and SSDs want several at once.
 constexpr std::uint32_t kPlannedInFlight = 8;
+// How long the end may wait for the journal's disk.
+constexpr Nanos kJournalPatience{2'000'000'000};
+
+std::vector<int> and_of(std::vector<int> descriptors, const JournalFile* journal) {
+  if (journal != nullptr) descriptors.push_back(journal->descriptor());
+  return descriptors;
+}
+
+// Without a journal the run is worth as much.
+std::unique_ptr<JournalFile> start_journal(const JournalOptions& options) {
+  if (options.path.empty()) return nullptr;
+  auto journal = JournalFile::start(options);
+  if (journal) return std::move(*journal);
+  if (options.on_stop) options.on_stop("there is no journal: " + journal.error().message);
+  return nullptr;
+}
 
 }  // namespace
 
 Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,
-             std::unique_ptr<CpuMachine> machine)
+             std::unique_ptr<CpuMachine> machine, std::unique_ptr<JournalFile> journal)
     : config_(std::move(config)),
       method_(method),
       file_(std::move(file)),
       machine_(std::move(machine)),
+      journal_(std::move(journal)),
       guard_(std::make_unique<ForkGuard>(
-          machine_->range().begin(), machine_->range().bytes(), machine_->descriptors(),
+          machine_->range().begin(), machine_->range().bytes(), and_of(machine_->descriptors(), journal_.get()),
           ForkPort{.before = [this] { return before_fork(); }, .after = [this] { machine_->fork_is_over(); }})),
       traffic_(machine_->range().blocks()),
       heap_(machine_->range().blocks()) {}
@@ -77,7 +94,9 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                       .on_failure = config.on_failure,
                                       .around_io = config.around_io},
                                      *file));
-  std::unique_ptr<Pager> pager(new Pager(std::move(config), method, std::move(file), std::move(machine)));
+  auto journal = start_journal(config.journal);
+  std::unique_ptr<Pager> pager(
+      new Pager(std::move(config), method, std::move(file), std::move(machine), std::move(journal)));
   TRY(pager->thread_, quiet_thread("spillway-loop", [self = pager.get()] { self->run(); }));
   return pager;
 }
@@ -86,6 +105,7 @@ Pager::~Pager() {
   if (guard_->in_child()) {  // Threads and descriptors are the parent's.
     thread_.detach();
     static_cast<void>(machine_.release());
+    static_cast<void>(journal_.release());
     static_cast<void>(file_.release());
     return;
   }
@@ -103,7 +123,8 @@ void Pager::run() noexcept {
   ExecutorOptions options;
   options.migration.keep_dead_blocks = true;
   options.migration.planned_in_flight = kPlannedInFlight;
-  Executor executor(std::move(table), options, config_.online ? config_.online(config_.device) : nullptr);
+  JournalledExecutor executor(std::move(table), options, {config_.online, config_.device},
+                              {journal_.get(), config_.iterations});
   std::vector<Command> commands;
   for (;;) {
     const auto event = machine_->wait();
@@ -111,11 +132,10 @@ void Pager::run() noexcept {
     if (!event) return fail_for_good(event.error().message);
     if (std::holds_alternative<KernelReady>(event->what)) follow_new_plan(executor);
     traffic_.told(event->what);
-    executor.on(event->what, commands);
+    executor.on(*event, commands);
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
     traffic_.asked(commands);
     machine_->submit(commands);
-    commands.clear();
     if (config_.on_progress) config_.on_progress(stats());
   }
 }
@@ -145,6 +165,7 @@ std::string Pager::explain(const Failure& failure) const {
 
 void Pager::fail_for_good(const std::string& message) noexcept {
   if (config_.on_progress) config_.on_progress(stats());
+  if (journal_) journal_->flush(kJournalPatience);
   config_.on_failure(message);
 }
 
@@ -197,7 +218,7 @@ void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   adopted_is_new_.store(true, std::memory_order_release);
 }
 
-void Pager::follow_new_plan(Executor& executor) {
+void Pager::follow_new_plan(JournalledExecutor& executor) {
   if (!adopted_is_new_.load(std::memory_order_acquire)) return;
   std::shared_ptr<const RunPlan> next;
   {
@@ -289,6 +310,10 @@ bool Pager::is_time_to_wake() {
   if (at - woken_at_.load(std::memory_order_relaxed) < kWakeEvery.value) return false;
   woken_at_.store(at, std::memory_order_relaxed);
   return true;
+}
+
+void Pager::script_ends() {
+  if (active() && journal_) journal_->script_ended(kJournalPatience);
 }
 
 Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {

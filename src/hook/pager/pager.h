@@ -21,6 +21,7 @@
 #include "hook/pager/pager_config.h"
 #include "hook/pager/run_plan.h"
 #include "hook/pager/tensor_heap.h"
+#include "journal/journalled_executor.h"
 #include "machines/cpu/cpu_machine.h"
 #include "machines/cpu/spill_file.h"
 #include "memory/tier.h"
@@ -71,6 +72,10 @@ class Pager {
   std::uint32_t device_blocks() const { return machine_->device_blocks(); }
   std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
 
+  // The script is about to end by itself: what is journalled until now is in the file soon.
+  void script_ends();
+  bool has_journal() const { return journal_ != nullptr; }
+
   PagerStats stats() const;
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
@@ -84,8 +89,8 @@ class Pager {
   const MemoryRange& staging() const { return machine_->staging(); }
 
  private:
-  Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file,
-        std::unique_ptr<CpuMachine> machine);
+  Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFile> file, std::unique_ptr<CpuMachine> machine,
+        std::unique_ptr<JournalFile> journal);
   void run() noexcept;
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;
@@ -93,7 +98,7 @@ class Pager {
   std::uint64_t slots_needed(std::uint32_t blocks) const;
   std::optional<UniqueFd> before_fork();
   std::uint32_t slots_for_children();
-  void follow_new_plan(Executor& executor);
+  void follow_new_plan(JournalledExecutor& executor);
   bool is_time_to_wake();
   bool needs_frames(const NextKernel& kernel) const;
 
@@ -101,6 +106,7 @@ class Pager {
   EvictionMethod method_;
   std::unique_ptr<SpillFile> file_;
   std::unique_ptr<CpuMachine> machine_;
+  std::unique_ptr<JournalFile> journal_;  // null: there is none
   std::unique_ptr<ForkGuard> guard_;
   BlockTraffic traffic_;
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory

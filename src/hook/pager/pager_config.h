@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "executor/online_policy.h"
+#include "journal/journal_file.h"
 #include "machines/cpu/block_io.h"
 #include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
@@ -39,6 +40,10 @@ struct PagerConfig {
   std::function<void(const PagerStats&)> on_progress = {};
   std::function<void(std::string_view)> on_failure = end_process;
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
+  // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
+  // ended.
+  JournalOptions journal = {};
+  std::function<std::uint64_t()> iterations = {};
   // For tests.
   bool check_least_budget = true;
   Nanos patience{60'000'000'000};  // see CpuMachineOptions

@@ -103,6 +103,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
   if (state.plan_recorded != 0) report.recorded_plan = text(session.config.blocks_path) + ".plan";
+  if (state.journalled != 0) report.journal = text(session.config.journal_path);
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
     report.not_recorded =

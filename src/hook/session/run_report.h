@@ -90,6 +90,7 @@ struct RunReport {
   std::string error;                   // what kept the hook from doing its work
   std::string recorded, not_recorded;  // the trace's file, or why there is none
   std::string recorded_plan;           // the file of the plan followed last
+  std::string journal;                 // its file; empty: none
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };

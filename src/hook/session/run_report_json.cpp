@@ -124,6 +124,7 @@ std::string to_json(const RunReport& report) {
       {"trace_file", text_or_null(report.recorded)},
       {"plan_file", text_or_null(report.recorded_plan)},
       {"no_trace_because", text_or_null(report.not_recorded)},
+      {"journal_file", text_or_null(report.journal)},
       {"notices", report.notices},
       {"error", text_or_null(report.error)},
   };

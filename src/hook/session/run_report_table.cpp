@@ -148,6 +148,7 @@ std::string to_table(const RunReport& report) {
     lines.emplace_back("ended", "still running after the script: " + printable(report.left_behind));
   if (!report.recorded.empty()) lines.emplace_back("trace", report.recorded);
   if (!report.recorded_plan.empty()) lines.emplace_back("its plan", report.recorded_plan);
+  if (!report.journal.empty()) lines.emplace_back("journal", report.journal);
   if (!report.not_recorded.empty()) lines.emplace_back("no trace", report.not_recorded);
   for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
 

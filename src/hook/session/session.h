@@ -57,6 +57,7 @@ struct SessionConfig {
   std::array<char, kPathBytes> plan_path{};      // absolute name of a plan to follow; empty: none
   std::array<char, kPathBytes> blocks_path{};    // where the plan followed goes, and its trace, without their ends
   bool records_for_itself = false;               // the user asked for no trace, and is told nothing about it
+  std::array<char, kPathBytes> journal_path{};   // absolute name of the journal; empty: none
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
 };
 
@@ -147,6 +148,7 @@ struct SessionState {
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
+  std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
 
   Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is

@@ -9,6 +9,7 @@ PagerConfig pager_config(const SessionConfig& wanted) {
   config.ssd_directory = wanted.ssd_directory.data();
   config.ssd_capacity = Bytes{wanted.ssd_capacity_bytes};
   config.method = wanted.eviction_path;
+  config.journal.path = wanted.journal_path.data();
   return config;
 }
 

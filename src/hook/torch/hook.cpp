@@ -381,6 +381,7 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 
 void Hook::finish() {
   if (in_child()) return;
+  memory_->script_ends();
   const std::scoped_lock lock(mutex_);
   if (!has_optimizer_ && in_backward_) {
     in_backward_ = false;

@@ -27,6 +27,7 @@ class PagedMemory final : public TensorMemory {
     return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
+  void script_ends() override { pager_->script_ends(); }
   Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
@@ -96,6 +97,8 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   config.around_io = [&session](std::unique_ptr<BlockIo> io) {
     return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
   };
+  config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
+  config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](std::string_view message) {
     session.state.error.set(message);
@@ -103,6 +106,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config)));
   session.state.eviction_path = pager->eviction_method();
+  session.state.journalled = pager->has_journal() ? 1 : 0;
   if (pager->eviction_method() == EvictionMethod::copy)
     add_notice(session,
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "

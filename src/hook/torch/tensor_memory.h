@@ -39,6 +39,8 @@ class TensorMemory {
 
   // Of this memory so far, whoever lived in it.
   virtual MovedBytes moved(const void*, Bytes) const { return {}; }
+  // The script is about to end by itself.
+  virtual void script_ends() {}
 
   // Null: nothing is planned here.
   virtual Planning* planning() { return nullptr; }

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "base/units.h"
+
+struct ZSTD_CCtx_s;
+
+namespace spillway {
+
+inline constexpr std::string_view kJournalMagic = "spillway-journal ";
+inline constexpr unsigned kJournalVersion = 1;
+inline constexpr const char* kJournalName = "run.journal";  // in the folder of `spillway run --record`
+inline constexpr Bytes kMostRecordBytes = 8_MiB;
+
+struct JournalOptions {
+  std::string path = {};  // of the file; an old one there is lost
+  // Told once, on any thread that must not touch managed memory: why the journal ends before the run does.
+  std::function<void(std::string_view)> on_stop = {};
+  Bytes most_pending = kMostRecordBytes;  // what may wait for the disk
+  // Stands where the file's write(2) does; for tests.
+  std::function<ssize_t(int fd, const void* data, std::size_t size)> write = {};
+};
+
+// A file of records that grows while a program runs. Whoever appends never waits for the disk: a thread of its own
+// compresses and writes, a twentieth of a second later at most, and what it has written is complete in itself whenever
+// the process ends; a CHECK that fails waits for it. When the disk is too slow or full, the journal says that it stops,
+// and the program goes on.
+class JournalFile {
+ public:
+  static Result<std::unique_ptr<JournalFile>> start(JournalOptions options);
+  ~JournalFile();  // Writes what is left, as flush() does.
+  JournalFile(const JournalFile&) = delete;
+
+  // Any thread, even one that serves page faults: takes memory (malloc), and for a moment a lock that is held by nobody
+  // who could fault or block.
+  void append(std::string_view record);
+  // Returns when all that was appended is in the file, or after `patience`.
+  void flush(Nanos patience);
+  // The same, when the script has ended by itself.
+  void script_ended(Nanos patience);
+
+  int descriptor() const { return fd_.get(); }
+
+ private:
+  JournalFile(JournalOptions options, UniqueFd fd);
+  void run() noexcept;
+  void flush_if_free(Nanos patience);
+  void wait_until_written(std::unique_lock<std::mutex>& lock, Nanos patience);
+  void stop(std::unique_lock<std::mutex>& lock, const std::string& reason);
+  Result<> compress_and_write(std::string_view records, bool last);
+  Result<> write_all(std::string_view bytes);
+
+  JournalOptions options_;
+  UniqueFd fd_;
+  std::unique_ptr<ZSTD_CCtx_s, void (*)(ZSTD_CCtx_s*)> compressor_;  // the thread's, like the next two
+  std::string compressed_;
+  std::size_t in_frame_ = 0;
+
+  std::mutex mutex_;  // a leaf; guards what follows
+  std::condition_variable news_, written_;
+  std::string pending_;
+  bool stopped_ = false, ends_ = false, wanted_now_ = false, busy_ = false;
+  std::thread thread_;
+};
+
+}  // namespace spillway

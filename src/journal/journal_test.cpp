@@ -1,0 +1,283 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <latch>
+#include <string>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "journal/journal_file.h"
+#include "journal/random_run.h"
+#include "journal/replay.h"
+#include "journal/rewritten.h"
+#include "policies/deepum.h"
+
+namespace spillway {
+namespace {
+
+constexpr Nanos kPatience{20'000'000'000};
+
+// Each test's own file, gone with it.
+class JournalTest : public testing::Test {
+ protected:
+  ~JournalTest() override { std::filesystem::remove(path_); }
+  std::unique_ptr<JournalFile> journal(JournalOptions options = {}) {
+    options.path = path_;
+    auto file = JournalFile::start(std::move(options));
+    CHECK(file.has_value());
+    return std::move(*file);
+  }
+  std::string bytes() const {
+    const auto content = read_file(path_, 64_MiB);
+    CHECK(content.has_value());
+    return *content;
+  }
+  // The journal of a random run, as a file's bytes.
+  std::string record(std::uint64_t seed, std::uint32_t events, bool online, JournalOptions options = {}) {
+    const auto file = journal(std::move(options));
+    JournalledExecutor executor(RandomRun::table(), {.migration = {.keep_dead_blocks = seed % 2 == 0}},
+                                {online ? make_deepum : nullptr, kBlockBytes * 16}, {file.get(), [] { return 3; }});
+    RandomRun(seed).play(executor, events);
+    file->flush(kPatience);
+    return bytes();
+  }
+  const std::string path_ = testing::TempDir() + "spillway-journal-" + std::to_string(::getpid());
+};
+
+Replay replayed(const std::string& bytes, const ReplayOptions& options = {}) {
+  auto journal = JournalReader::open_bytes(bytes, "test");
+  CHECK(journal.has_value());
+  auto done = replay(*journal, options);
+  if (!done) ADD_FAILURE() << done.error().message;
+  return done ? *done : Replay{};
+}
+
+std::string why_none(const std::string& bytes) {
+  auto journal = JournalReader::open_bytes(bytes, "test");
+  if (!journal) return journal.error().message;
+  const auto done = replay(*journal);
+  return done ? done->why : done.error().message;
+}
+
+TEST_F(JournalTest, RandomRunsReplayWithoutADifference) {
+  EXPECT_TRUE(rc::check([this](std::uint64_t seed, bool online) {
+    const auto events = *rc::gen::inRange<std::uint32_t>(1, 600);
+    const Replay replay = replayed(record(seed, events, online));
+    RC_ASSERT(replay.equal());
+    RC_ASSERT(!replay.difference);
+    RC_ASSERT(replay.events <= events && replay.events > 0);
+    RC_ASSERT(replay.end == Replay::End::failed || replay.events == events);
+    RC_ASSERT(replay.iterations == 3);
+    RC_ASSERT(!replay.cut_off);
+  }));
+}
+
+TEST_F(JournalTest, AReplayHasPlansMovesAndFailures) {
+  const Replay replay = replayed(record(1, 5'000, true));
+  EXPECT_GT(replay.plans, 10u);
+  EXPECT_GT(replay.commands, 100u);
+  EXPECT_GT(replay.moved(Tier::device, Tier::ssd), Bytes{});
+  EXPECT_EQ(replay.online, "deepum");
+}
+
+TEST_F(JournalTest, ACommandThatDiffersStopsTheReplayThere) {
+  const std::string original = record(7, 400, true);
+  const std::uint64_t all = replayed(original).commands;
+  EXPECT_TRUE(rc::check([&] {
+    const auto chosen = *rc::gen::inRange<std::uint64_t>(0, all);
+    const auto how = *rc::gen::inRange(0, 3);
+    std::uint64_t seen = 0, event = 0, changed_at = 0;
+    std::size_t place = 0;
+    const std::string changed = rewritten(original, [&](Record& record) {
+      event += std::holds_alternative<Told>(record);
+      auto* asked = std::get_if<Asked>(&record);
+      if (asked == nullptr) return;
+      const std::uint64_t size = asked->commands.size();
+      if (chosen >= seen && chosen < seen + size) {
+        changed_at = event;
+        place = chosen - seen;
+        const auto at = asked->commands.begin() + static_cast<std::ptrdiff_t>(place);
+        if (how == 0) *at = Cancel{{12'345}};
+        if (how == 1) asked->commands.insert(at, Cancel{{12'345}});
+        if (how == 2) asked->commands.resize(place);
+      }
+      seen += size;
+    });
+    const Replay replay = replayed(changed);
+    RC_ASSERT(replay.end == Replay::End::difference && replay.difference.has_value());
+    RC_ASSERT(replay.difference->moment.event == changed_at);
+    RC_ASSERT(replay.difference->first == place);
+    RC_ASSERT(replay.commands == chosen);
+    RC_ASSERT(replay.difference->before.size() <= 5u);
+    if (how == 2) RC_ASSERT(replay.difference->recorded.size() == place && replay.difference->replayed.size() > place);
+    if (how < 2) RC_ASSERT(replay.difference->recorded[place] == "cancel move 12345");
+  }));
+}
+
+TEST_F(JournalTest, AnotherDecisionCodeIsFound) {
+  const std::string bytes = record(2, 2'000, true);
+  const Replay replay = replayed(bytes, {.online = [](const std::string& name, Bytes) {
+                                   EXPECT_EQ(name, "deepum");
+                                   return make_deepum(kBlockBytes * 2);  // looks less far ahead
+                                 }});
+  ASSERT_TRUE(replay.difference);
+  EXPECT_NE(replay.difference->recorded, replay.difference->replayed);
+}
+
+TEST_F(JournalTest, OneThatBreaksOffIsReplayedUpToThere) {
+  const std::string whole = record(3, 300, true);
+  const std::uint64_t all = replayed(whole).events;
+  std::uint64_t last = 0;
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    SCOPED_TRACE(size);
+    auto journal = JournalReader::open_bytes(std::string_view(whole).substr(0, size), "test");
+    if (!journal) {
+      EXPECT_LT(size, 20u);
+      continue;
+    }
+    const auto done = replay(*journal);
+    if (!done) continue;  // The beginning is not there.
+    EXPECT_TRUE(done->equal()) << done->why;
+    EXPECT_GE(done->events, last);
+    last = done->events;
+  }
+  EXPECT_LE(last, all);
+}
+
+TEST_F(JournalTest, AKilledProcessLeavesWhatIsOlderThanAMoment) {
+  std::atomic<bool> written{false};
+  const auto file = journal({.write = [&](int fd, const void* data, std::size_t size) {
+    const ssize_t done = ::write(fd, data, size);
+    written = true;
+    written.notify_all();
+    return done;
+  }});
+  written = false;
+  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+  RandomRun(4).play(executor, 100);
+  written.wait(false);  // Without a flush.
+  file->flush(kPatience);
+  EXPECT_EQ(replayed(bytes()).events, 100u);  // Nothing has been closed.
+}
+
+TEST_F(JournalTest, ABugOfOursLeavesAllThatLedThere) {
+  EXPECT_DEATH(
+      {
+        const auto file = journal();
+        JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+        RandomRun(4).play(executor, 100);
+        std::vector<Command> commands;
+        executor.on({Nanos{1} * 1'000'000'000, Freed{{9'999}, {{0}, 1}}}, commands);  // The executor CHECKs that.
+      },
+      "CHECK failed");
+  const std::string why = why_none(bytes());
+  EXPECT_NE(why.find("event 101, 'tensor 9999 in block 0 dies', cannot be"), std::string::npos) << why;
+}
+
+TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
+  std::latch disk_answers(1);
+  std::string told;
+  std::uint64_t calls = 0;
+  {
+    const auto file = journal({.on_stop = [&](std::string_view why) { told += why; },
+                               .most_pending = 4_KiB,
+                               .write =
+                                   [&](int fd, const void* data, std::size_t size) {
+                                     if (++calls > 1) disk_answers.wait();
+                                     return ::write(fd, data, size);
+                                   }});
+    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+    RandomRun(5).play(executor, 3'000);
+    EXPECT_NE(told.find("the journal ends early: the disk is slower than the run"), std::string::npos) << told;
+    EXPECT_EQ(told.find("early", told.find("early") + 1), std::string::npos) << "told twice: " << told;
+    disk_answers.count_down();
+  }
+  const Replay replay = replayed(bytes());
+  EXPECT_EQ(replay.end, Replay::End::stopped);
+  EXPECT_TRUE(replay.equal());
+  EXPECT_GT(replay.events, 10u);
+  EXPECT_LT(replay.events, 3'000u);
+}
+
+TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
+  std::string told;
+  std::atomic<bool> full{false};
+  const auto file = journal({.on_stop = [&](std::string_view why) { told += why; },
+                             .write = [&](int fd, const void* data, std::size_t size) -> ssize_t {
+                               errno = ENOSPC;
+                               return full ? -1 : ::write(fd, data, size);
+                             }});
+  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+  RandomRun program(6);
+  program.play(executor, 100);
+  file->flush(kPatience);
+  full = true;
+  program.play(executor, 100);
+  file->flush(kPatience);
+  EXPECT_NE(told.find("No space left on device"), std::string::npos) << told;
+  program.play(executor, 100);
+  const Replay replay = replayed(bytes());
+  EXPECT_TRUE(replay.equal());
+  EXPECT_EQ(replay.events, 100u);
+}
+
+TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
+  {
+    const auto file = journal();
+    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+    RandomRun(8).play(executor, 10);
+    file->script_ended(kPatience);
+  }
+  EXPECT_EQ(replayed(bytes()).end, Replay::End::script_ended);
+}
+
+TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
+  const std::string good = record(9, 50, false);
+  std::uint64_t told_seen = 0;
+  const auto with = [&](const Event& event) {
+    told_seen = 0;
+    return why_none(rewritten(good, [&](Record& record) {
+      if (auto* told = std::get_if<Told>(&record); told != nullptr && ++told_seen == 20) told->event = event;
+    }));
+  };
+  EXPECT_NE(with(Freed{{9'999}, {{0}, 1}}).find("tensor 9999 is not alive"), std::string::npos);
+  EXPECT_NE(with(Allocated{{9'999}, {{40}, 9}}).find("there are 48 blocks, and it names 9 from 40"), std::string::npos);
+  EXPECT_NE(with(Allocated{{UINT32_MAX}, {{0}, 1}}).find("there is no tensor"), std::string::npos);
+  EXPECT_NE(with(KernelDone{{77}}).find("stream 77 runs no kernel"), std::string::npos);
+  EXPECT_NE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).find("there is no stream"), std::string::npos);
+  EXPECT_NE(with(MoveDone{{9'999}}).find("move 9999 is not under way"), std::string::npos);
+}
+
+TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
+  EXPECT_NE(why_none("").find("is no journal"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 2\n").find("is a journal of version '2'"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 1\n").find("does not say what the run began with"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 1\nzzzz").find("damaged"), std::string::npos);
+  std::string flipped = record(10, 500, true);
+  flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
+  why_none(flipped);  // An error or none, but no crash.
+}
+
+TEST_F(JournalTest, AForgedBeginningIsRefused) {
+  const std::string good = record(11, 5, false);
+  const auto with = [&](auto&& change) {
+    return why_none(rewritten(good, [&](Record& record) {
+      if (auto* beginning = std::get_if<Beginning>(&record)) change(*beginning);
+    }));
+  };
+  EXPECT_NE(with([](Beginning& beginning) { beginning.blocks.front().count = UINT32_MAX; }).find("more than"),
+            std::string::npos);
+  EXPECT_NE(with([](Beginning& beginning) { beginning.blocks.front().placed = Tier::host; }).find("host holds"),
+            std::string::npos);
+  EXPECT_NE(with([](Beginning& beginning) { beginning.options.migration.piece_blocks = 0; }).find("no moves"),
+            std::string::npos);
+  EXPECT_NE(with([](Beginning& beginning) { beginning.online = "nobody"; }).find("the policy 'nobody'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/units.h"
+#include "executor/machine.h"
+#include "journal/record.h"
+
+namespace spillway {
+
+// What machine and executor owe each other at a point of a run: moves that are not answered, kernels that wait. It
+// refuses what no machine tells (the executor relies on that, and a damaged or forged journal may say anything), and
+// says what a run waited for when it ended.
+class Ledger {
+ public:
+  explicit Ledger(std::uint32_t blocks) : blocks_(blocks) {}
+
+  struct Kernel {  // of a stream, that has not ended
+    KernelId kernel;
+    Nanos since;  // it wanted to start, or was launched
+    bool launched = false;
+  };
+  struct Flight {
+    Move move;
+    Nanos since;
+    bool cancelled = false;
+  };
+  struct Fault {  // the last one of a stream, whose first block has not come yet
+    BlockRange blocks;
+    Nanos since;
+  };
+
+  // Errors say what is wrong with it. What is told is taken into account.
+  Result<> told(const Event& event, Nanos at);
+  void asked(const Command& command, Nanos at);
+
+  const std::map<StreamId, Kernel>& kernels() const { return kernels_; }
+  const std::map<StreamId, Fault>& faults() const { return faults_; }
+  const std::map<MoveId, Flight>& flights() const { return flights_; }
+  std::uint64_t tensors() const { return alive_; }
+
+ private:
+  Result<> check(BlockRange blocks) const;
+  Result<> check(StreamId stream) const;
+  Result<> take(const Allocated& event, Nanos at);
+  Result<> take(const Freed& event, Nanos at);
+  Result<> take(const KernelReady& event, Nanos at);
+  Result<> take(const KernelDone& event, Nanos at);
+  Result<> take(const Faulted& event, Nanos at);
+  Result<> take(const MoveDone& event, Nanos at);
+  Result<> take(const MoveFailed& event, Nanos at);
+  Result<> land(MoveId move, bool done);
+  void come(BlockRange blocks);
+
+  std::uint32_t blocks_;
+  std::vector<BlockRange> homes_;  // by tensor; of no blocks: it is not alive
+  std::uint64_t alive_ = 0;
+  std::map<StreamId, Kernel> kernels_;
+  std::map<StreamId, Fault> faults_;
+  std::map<MoveId, Flight> flights_;
+};
+
+// Whether an executor can begin with this, and take up that on so many blocks. Errors say what is wrong.
+Result<> check(const Beginning& beginning, std::uint32_t most_blocks);
+Result<> check(const Adoption& adoption, std::uint32_t blocks);
+
+}  // namespace spillway

@@ -1,0 +1,230 @@
+#include "journal/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/text.h"
+#include "executor/executor.h"
+#include "journal/coder.h"
+#include "journal/fields.h"
+#include "journal/text_of.h"
+#include "policies/policies.h"
+
+namespace spillway {
+namespace {
+
+Result<std::unique_ptr<OnlinePolicy>> online_of(const Beginning& beginning, const ReplayOptions& options) {
+  if (beginning.online.empty()) return nullptr;
+  if (options.online) return options.online(beginning.online, beginning.online_device);
+  if (const auto policy = policy_by_name(beginning.online); policy && policy->traits.online != nullptr)
+    return policy->traits.online(beginning.online_device);
+  return fail(
+      Errc::bad_input,
+      fmt::format("the run was decided by the policy '{}', which looks ahead in no way that this program knows; "
+                  "use the spillway that recorded it, version {}",
+                  beginning.online, beginning.version));
+}
+
+// What equal values have in common, and others have not.
+template <class T>
+std::string bytes_of(const T& value) {
+  std::string bytes;
+  Encoder encode(bytes);
+  encode(value);
+  return bytes;
+}
+
+// The state of one replay.
+class Run {
+ public:
+  Run(const Beginning& beginning, std::unique_ptr<OnlinePolicy> online, const ReplayOptions& options)
+      : options_(options),
+        executor_(page_table(beginning), beginning.options, std::move(online)),
+        ledger_(executor_.table().block_count()) {
+    replay_.version = beginning.version;
+    replay_.online = beginning.online;
+    replay_.capacity = beginning.capacity;
+  }
+
+  // False when this was the last.
+  Result<bool> take(Record& record);
+  // What the last event led to is compared with what was recorded of it; nothing may have been.
+  bool compare(const Asked& recorded);
+  bool answered() const { return answered_; }
+  Replay finish(Replay::End end, std::string why);
+
+ private:
+  Result<bool> take(Beginning&) { return fail(Errc::bad_input, "a second beginning"); }
+  Result<bool> take(Adoption& adoption);
+  Result<bool> take(Told& told);
+  Result<bool> take(Asked& asked);
+  Result<bool> take(Stopped& stopped);
+  Result<bool> take(ScriptEnded&);
+  void remember(Moment moment);
+  std::string waiting_text(StreamId stream, const Ledger::Kernel& kernel) const;
+
+  const ReplayOptions& options_;
+  Replay replay_;
+  Executor executor_;
+  Ledger ledger_;
+  std::vector<std::unique_ptr<Adoption>> adopted_;  // the executor looks at the last one
+  std::vector<Command> commands_;                   // that the last event led to
+  bool answered_ = true;                            // the journal's answer to the last event has been compared
+  std::optional<Nanos> first_;
+  Nanos at_;  // as the machine's clock has it
+  std::deque<Moment> before_;
+};
+
+Result<bool> Run::take(Record& record) {
+  // An event that led to nothing has no answer in the journal.
+  if (!std::holds_alternative<Asked>(record) && !answered_ && !compare({})) return false;
+  return std::visit([&](auto& what) { return take(what); }, record);
+}
+
+void Run::remember(Moment moment) {
+  before_.push_back(std::move(moment));
+  if (before_.size() > options_.before + 1) before_.pop_front();
+}
+
+Result<bool> Run::take(Adoption& adoption) {
+  if (const auto good = check(adoption, executor_.table().block_count()); !good)
+    return fail(Errc::bad_input, "a plan cannot be taken up: " + good.error().message);
+  auto next = std::make_unique<Adoption>(std::move(adoption));
+  executor_.adopt(next->plan, next->kernels, next->iteration());
+  ++replay_.plans;
+  remember({replay_.events, replay_.time, replay_.iterations, text_of(*next)});
+  adopted_.clear();
+  adopted_.push_back(std::move(next));
+  return true;
+}
+
+Result<bool> Run::take(Told& told) {
+  at_ += told.since_last;
+  if (!first_) first_ = at_;
+  if (at_ < *first_) return fail(Errc::bad_input, "time goes backwards");
+  ++replay_.events;
+  replay_.time = at_ - *first_;
+  replay_.iterations = told.iterations;
+  if (const auto good = ledger_.told(told.event, at_); !good)
+    return fail(Errc::bad_input, fmt::format("event {}, '{}', cannot be: {}", replay_.events, text_of(told.event),
+                                             good.error().message));
+  remember({replay_.events, replay_.time, replay_.iterations, text_of(told.event)});
+  commands_.clear();
+  executor_.on(told.event, commands_);
+  answered_ = false;
+  return true;
+}
+
+Result<bool> Run::take(Asked& asked) {
+  if (answered_) return fail(Errc::bad_input, "commands that no event led to");
+  return compare(asked) && !asked.failure;
+}
+
+Result<bool> Run::take(Stopped& stopped) {
+  replay_.end = Replay::End::stopped;
+  replay_.why = std::move(stopped.reason);
+  return false;
+}
+
+Result<bool> Run::take(ScriptEnded&) {
+  replay_.end = Replay::End::script_ended;
+  return true;
+}
+
+bool Run::compare(const Asked& recorded) {
+  answered_ = true;
+  for (const Command& command : commands_) ledger_.asked(command, at_);
+  const auto [differs, replayed] = std::ranges::mismatch(
+      recorded.commands, commands_, [](const Command& a, const Command& b) { return bytes_of(a) == bytes_of(b); });
+  const bool same = differs == recorded.commands.end() && replayed == commands_.end() &&
+                    bytes_of(recorded.failure) == bytes_of(executor_.failure());
+  if (same) {
+    replay_.commands += commands_.size();
+    if (recorded.failure) {
+      replay_.end = Replay::End::failed;
+      replay_.why = text_of(*recorded.failure);
+    }
+    return true;
+  }
+  Difference difference{.moment = before_.back(),
+                        .recorded = {},
+                        .replayed = {},
+                        .first = static_cast<std::size_t>(differs - recorded.commands.begin()),
+                        .before = {before_.begin(), before_.end() - 1}};
+  const auto put_into_words = [](const std::vector<Command>& commands, const std::optional<Failure>& failure) {
+    std::vector<std::string> words;
+    for (const Command& command : commands) words.push_back(text_of(command));
+    if (failure) words.push_back(text_of(*failure));
+    return words;
+  };
+  difference.recorded = put_into_words(recorded.commands, recorded.failure);
+  difference.replayed = put_into_words(commands_, executor_.failure());
+  replay_.commands += difference.first;
+  replay_.difference = std::move(difference);
+  replay_.end = Replay::End::difference;
+  return false;
+}
+
+std::string Run::waiting_text(StreamId stream, const Ledger::Kernel& kernel) const {
+  const std::string name = kernel.kernel == kNoKernel ? "a kernel" : fmt::format("kernel {}", kernel.kernel.value);
+  return fmt::format("stream {} has waited for {} to start {}", stream.value, to_text(at_ - kernel.since), name);
+}
+
+Replay Run::finish(Replay::End end, std::string why) {
+  if (replay_.end == Replay::End::open || end == Replay::End::damaged) {
+    replay_.end = end;
+    replay_.why = std::move(why);
+  }
+  if (!answered_)
+    for (const Command& command : commands_) replay_.unconfirmed.push_back(text_of(command));
+  const PageTable& table = executor_.table();
+  for (const Tier tier : kTiers) {
+    replay_.used[tier] = table.used(tier);
+    replay_.peak[tier] = table.peak(tier);
+  }
+  replay_.moved = executor_.moved();
+  replay_.tensors = ledger_.tensors();
+  replay_.skipped_commands = executor_.skipped_commands();
+  for (const auto& [id, flight] : ledger_.flights()) replay_.flights.push_back(flight);
+  std::ranges::stable_sort(replay_.flights, {}, &Ledger::Flight::since);
+  for (Ledger::Flight& flight : replay_.flights) flight.since = flight.since - first_.value_or(Nanos{});
+  for (const auto& [stream, kernel] : ledger_.kernels())
+    if (!kernel.launched) replay_.waiting.push_back(waiting_text(stream, kernel));
+  for (const auto& [stream, fault] : ledger_.faults())
+    if (table.state(fault.blocks.first) != BlockState::resident)
+      replay_.waiting.push_back(fmt::format("stream {} has waited {} for {}, on which it faulted", stream.value,
+                                            to_text(at_ - fault.since), text_of(fault.blocks)));
+  replay_.last.assign(before_.begin(), before_.end());
+  return std::move(replay_);
+}
+
+}  // namespace
+
+Result<Replay> replay(JournalReader& journal, const ReplayOptions& options) {
+  TRY(std::optional<Record> first, journal.next());
+  const Beginning* beginning = first ? std::get_if<Beginning>(&*first) : nullptr;
+  if (beginning == nullptr)
+    return fail(Errc::bad_input, "the journal does not say what the run began with: it ended before, or is damaged");
+  if (const auto good = check(*beginning, options.most_blocks); !good)
+    return fail(Errc::bad_input, "the journal's run cannot begin: " + good.error().message);
+  TRY(std::unique_ptr<OnlinePolicy> online, online_of(*beginning, options));
+  Run run(*beginning, std::move(online), options);
+  for (;;) {
+    Result<std::optional<Record>> record = journal.next();
+    if (!record) return run.finish(Replay::End::damaged, std::move(record.error().message));
+    if (!*record) break;
+    const Result<bool> goes_on = run.take(**record);
+    if (!goes_on) return run.finish(Replay::End::damaged, "the journal is damaged: " + goes_on.error().message);
+    if (!*goes_on) return run.finish(Replay::End::open, {});
+  }
+  Replay done = run.finish(Replay::End::open, {});
+  done.cut_off = journal.cut_off();
+  return done;
+}
+
+}  // namespace spillway

@@ -1,0 +1,75 @@
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "journal/random_run.h"
+#include "journal/rewritten.h"
+#include "policies/deepum.h"
+#include "program.h"
+
+namespace spillway {
+namespace {
+
+struct ReplayCommand : Program {
+  void SetUp() override {
+    Program::SetUp();
+    auto file = JournalFile::start({.path = (folder / "run.journal").string()});
+    ASSERT_TRUE(file);
+    JournalledExecutor executor(RandomRun::table(), {}, {make_deepum, kBlockBytes * 16}, {file->get()});
+    RandomRun(1).play(executor, 500);
+  }
+  void rewrite(const std::string& journal) const { std::ofstream(folder / "run.journal", std::ios::binary) << journal; }
+  std::string journal() const { return text_of(folder / "run.journal"); }
+};
+
+TEST_F(ReplayCommand, SaysThatAllIsEqualAndWhereTheRunStood) {
+  const Ended ended = spillway({"replay", "."});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(ended.err, "");
+  EXPECT_NE(ended.out.find("500 events"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("all equal"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("device 32 MiB of 32 MiB"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("event 500 ("), std::string::npos) << ended.out;
+  const auto report = nlohmann::json::parse(spillway({"replay", "run.journal", "--json"}).out);
+  EXPECT_EQ(report.at("equal"), true);
+  EXPECT_EQ(report.at("events"), 500);
+  EXPECT_EQ(report.at("looks_ahead"), "deepum");
+  EXPECT_EQ(report.at("capacity_bytes").at("device"), 32 << 20);
+  EXPECT_EQ(report.at("difference"), nullptr);
+}
+
+TEST_F(ReplayCommand, StopsAtTheFirstCommandThatDiffersAndShowsBoth) {
+  std::uint64_t event = 0;
+  bool changed = false;
+  rewrite(rewritten(journal(), [&](Record& record) {
+    event += !changed && std::holds_alternative<Told>(record);
+    auto* asked = std::get_if<Asked>(&record);
+    if (changed || event < 300 || asked == nullptr || asked->commands.empty()) return;
+    asked->commands.back() = Cancel{{12'345}};
+    changed = true;
+  }));
+  const std::string place = "event " + std::to_string(event) + " (";
+  const Ended ended = spillway({"replay", ".", "--before", "3"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find(place), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("was 'cancel move 12345' in the run and is '"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.out.find("  > cancel move 12345\n"), std::string::npos) << ended.out;
+  const auto report = nlohmann::json::parse(spillway({"replay", ".", "--json", "--before", "3"}).out);
+  EXPECT_EQ(report.at("end"), "difference");
+  const auto& difference = report.at("difference");
+  EXPECT_EQ(difference.at("at").at("event"), event);
+  EXPECT_EQ(difference.at("before").size(), 3u);
+  EXPECT_EQ(difference.at("recorded").at(difference.at("first_command").get<std::size_t>()), "cancel move 12345");
+  EXPECT_NE(difference.at("recorded"), difference.at("replayed"));
+}
+
+TEST_F(ReplayCommand, WhatIsNoJournalIsAnErrorThatNamesTheFile) {
+  EXPECT_NE(spillway({"replay", "none"}).err.find("cannot read none: No such file"), std::string::npos);
+  rewrite("{}");
+  const Ended ended = spillway({"replay", "."});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("run.journal is no journal"), std::string::npos) << ended.err;
+  EXPECT_EQ(ended.out, "");
+}
+
+}  // namespace
+}  // namespace spillway

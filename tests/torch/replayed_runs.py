@@ -1,0 +1,82 @@
+"""replayed_runs.py SPILLWAY: what a real run under pressure decided, learning and with a plan, is decided again by
+`spillway replay` from its journal, command by command; that of a killed run, up to there."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EXAMPLES = os.path.join(HERE, "..", "..", "examples")
+RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
+
+
+def check(condition, *evidence):
+    if not condition:
+        raise AssertionError("\n".join(map(str, evidence)))
+
+
+def recording(spillway, folder, *options, steps):
+    report = os.path.join(folder, "report.json")
+    command = [spillway, "run", "--record", folder, "--json", report, *options, "--", sys.executable]
+    return command + [os.path.join(EXAMPLES, RESNET[0]), *RESNET[1:], str(steps)], report
+
+
+def replayed(spillway, folder, status=0):
+    done = subprocess.run([spillway, "replay", folder, "--json"], capture_output=True, text=True, timeout=300)
+    check(done.returncode == status, done.returncode, done.stdout, done.stderr)
+    return json.loads(done.stdout)
+
+
+def run_that_learns_and_plans(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        command, path = recording(spillway, folder, "--device-memory", "256MiB", "--policy", "auto", steps=8)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        check(done.returncode == 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        check(report["journal_file"] == os.path.join(folder, "run.journal"), report)
+        check(report["plan"] and report["faults"] > 0, "there was no pressure", report)
+        replay = replayed(spillway, folder)
+        check(replay["equal"] and replay["end"] == "script_ended" and replay["difference"] is None, replay)
+        check(replay["plans"] >= 1 and replay["looks_ahead"] == "deepum" and replay["commands"] > 1000, replay)
+        check(replay["iterations"] == 8, replay)
+        # What the decisions moved is what the machine did, but for what still moved when the script ended.
+        moved, decided = report["moved_bytes"]["ssd_to_device"], replay["moved_bytes"]["ssd_to_device"]
+        check(0.99 * moved < decided <= moved, moved, replay)
+        print("ok", replay["events"], "events,", replay["commands"], "commands,", replay["plans"], "plans,",
+              os.path.getsize(report["journal_file"]), "bytes", flush=True)
+        table = subprocess.run([spillway, "replay", report["journal_file"]], capture_output=True, text=True, timeout=300)
+        check("all equal" in table.stdout and table.stderr == "", table)
+
+
+def run_that_is_killed(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        command, _ = recording(spillway, folder, "--device-memory", "256MiB", "--quiet", steps=1000)
+        script = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in script.stdout:
+            if line.startswith("step 4 "):
+                break
+        script.send_signal(signal.SIGKILL)
+        script.wait()
+        script.stdout.close()
+        journal = os.path.join(folder, "run.journal")
+        size = -1
+        while size != os.path.getsize(journal):  # The guardian ends the script a moment later.
+            size = os.path.getsize(journal)
+            time.sleep(0.5)
+        replay = replayed(spillway, folder)
+        check(replay["equal"] and replay["end"] == "open" and replay["iterations"] >= 4, replay)
+        print("ok a killed run, up to event", replay["events"], flush=True)
+
+
+def main():
+    run_that_learns_and_plans(sys.argv[1])
+    run_that_is_killed(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()
