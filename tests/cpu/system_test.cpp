@@ -141,6 +141,45 @@ TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) 
   EXPECT_EQ(std::memcmp(end, expected.data() + (end - tensor), static_cast<std::size_t>(tensor + kLarge - end)), 0);
 }
 
+TEST_P(PagerSystemTest, ATensorThatIsMovedToOtherAddressesEndsTheRunRatherThanReadingZeroes) {
+  for (const std::size_t moved : {0, 5}) {  // one that is away, one that is there
+    const ChildEnd end = in_child([&] {
+      auto pager = started(config());
+      const auto tensors = more_than_fits(*pager);
+      std::byte* pages = tensors[moved] + (4096 - reinterpret_cast<std::uintptr_t>(tensors[moved]) % 4096);
+      void* elsewhere = ::mremap(pages, kLarge / 2, kLarge / 2, MREMAP_MAYMOVE);
+      void* free_place = ::mmap(nullptr, kLarge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (elsewhere == pages)
+        elsewhere = ::mremap(pages, kLarge / 2, kLarge / 2, MREMAP_MAYMOVE | MREMAP_FIXED, free_place);
+      if (elsewhere == MAP_FAILED) return 0;
+      return static_cast<std::byte*>(elsewhere)[100] == std::byte{} ? 3 : 4;
+    });
+    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
+    EXPECT_NE(end.text.find("mremap"), std::string::npos) << end.text;
+  }
+}
+
+TEST_P(PagerSystemTest, TensorsThatTheScriptProtectsKeepTheirBytes) {
+  const ChildEnd end = in_child([&] {
+    PagerConfig config = PagerTest::config();
+    config.patience = Nanos{500'000'000};
+    auto pager = started(config);
+    const auto tensors = more_than_fits(*pager);
+    for (const std::size_t index : {0, 5}) {  // one that is away, one that is there
+      std::byte* pages = tensors[index] + (4096 - reinterpret_cast<std::uintptr_t>(tensors[index]) % 4096);
+      if (::mprotect(pages, kLarge / 2 / 4096 * 4096, PROT_READ) != 0) return 2;
+    }
+    for (int round = 0; round < 2; ++round)
+      for (std::size_t index = 0; index < kTensors; ++index)
+        if (!holds(tensors[index], kLarge, index)) return 3;
+    return 0;
+  });
+  // What cannot leave any more may end the run, but with a word.
+  const bool ended =
+      WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1 && end.text.find("mprotect") != std::string::npos;
+  EXPECT_TRUE(ended || (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0)) << end.status << end.text;
+}
+
 TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
   const ChildEnd end = in_child([&] {
     PagerConfig config = PagerTest::config();

@@ -232,11 +232,13 @@ void CpuMachine::limit_waiting() {
 
 void CpuMachine::give_up(const char* what, int error) {
   if (failure_) return;
-  const bool maybe_locked = error == EINVAL && options_.method == EvictionMethod::move;
-  failure_ = Error{Errc::io, fmt::format("cannot {}: {}{}", what, errno_text(error),
-                                         maybe_locked ? "; locked pages (mlock) cannot be moved: unlock them, or run "
-                                                        "with --eviction-path copy"
-                                                      : "")};
+  const bool by_script = error == EINVAL || error == ENOENT;
+  failure_ =
+      Error{Errc::io, fmt::format("cannot {}: {}{}", what, errno_text(error),
+                                  by_script ? "; the script has locked (mlock), protected (mprotect) or unmapped "
+                                              "pages of a tensor, which cannot be moved then: let it not; "
+                                              "--eviction-path copy copes with mlock"
+                                            : "")};
 }
 
 }  // namespace spillway

@@ -40,6 +40,11 @@ void FaultReader::serve() noexcept {
     bool news = false;
     for (std::size_t index = 0; index < count; ++index) {
       const Userfault::Fault& fault = faults[index];
+      if (fault.moved_away)
+        return fail_(
+            "the script has given a tensor's memory other addresses (mremap), where it cannot be served; let it copy "
+            "the "
+            "tensor instead");
       if (fault.thread == run_loop_.load(std::memory_order_relaxed) && !fault.write_protected) {
         std::byte* page = page_of(fault.address);
         if (userfault_.zero(page, kPageBytes) != 0) userfault_.wake(page, kPageBytes);

@@ -111,7 +111,8 @@ void ForkedChildren::collect(const LetGo& hold, const Serve& serve, const LetGo&
     if (source == Source::faults) {
       std::array<Userfault::Fault, 16> faults;
       const std::size_t faulted = child.faults.read(faults);
-      for (std::size_t index = 0; index < faulted; ++index) serve(child, faults[index].address);
+      for (std::size_t index = 0; index < faulted; ++index)
+        faults[index].moved_away ? kill_process(child.process) : serve(child, faults[index].address);
       continue;
     }
     forget(child.faults.fd());

@@ -91,7 +91,10 @@ Result<Userfault> Userfault::open() {
         "or newer on x86-64");
   const bool can_move = (offered & UFFD_FEATURE_MOVE) != 0;
   TRY(UniqueFd fd, open_descriptor());
-  if (const int error = shake_hands(fd.get(), kNeeded | (can_move ? UFFD_FEATURE_MOVE : 0), offered); error != 0)
+  // Without the event, mremap() would quietly make zeroes of what is away.
+  if (const int error =
+          shake_hands(fd.get(), kNeeded | (offered & (UFFD_FEATURE_MOVE | UFFD_FEATURE_EVENT_REMAP)), offered);
+      error != 0)
     return fail(Errc::unavailable, fmt::format("page faults cannot be served: UFFDIO_API: {}", errno_text(error)));
   return Userfault(out_of_reach(std::move(fd)), can_move);
 }
@@ -124,6 +127,8 @@ std::size_t Userfault::read(std::span<Fault> into) const {
   std::size_t count = 0;
   for (std::size_t at = 0; at < static_cast<std::size_t>(got) / sizeof(uffd_msg); ++at) {
     const uffd_msg& message = messages[at];
+    if (message.event == UFFD_EVENT_REMAP)
+      into[count++] = {.address = reinterpret_cast<std::byte*>(message.arg.remap.from), .moved_away = true};
     if (message.event != UFFD_EVENT_PAGEFAULT) continue;
     const auto& fault = message.arg.pagefault;
     into[count++] = {reinterpret_cast<std::byte*>(fault.address), static_cast<pid_t>(fault.feat.ptid),

@@ -28,6 +28,7 @@ class Userfault {
     std::byte* address = nullptr;
     pid_t thread = 0;
     bool write_protected = false;  // the page is there, but a write to it has to wait
+    bool moved_away = false;       // no fault: somebody has given these pages other addresses (mremap)
   };
 
   // The error says what is missing and the remedy.
