@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -73,6 +75,32 @@ class FailingIo final : public BlockIo {
   std::unique_ptr<BlockIo> io_;
   Fails fails_;
   std::vector<Completion> errors_;
+};
+
+// A slow disk: each transfer's end is told some milliseconds late, in any order.
+class SlowIo final : public BlockIo {
+ public:
+  SlowIo(std::unique_ptr<BlockIo> io, std::uint64_t seed) : io_(std::move(io)), random_(seed) {}
+
+  void start(const Transfer& transfer) override { io_->start(transfer); }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    constexpr std::chrono::microseconds kTurn{1000};
+    const std::size_t before = ended.size();
+    auto result = io_->wait(late_, late_.empty() ? timeout : std::min(timeout.value_or(kTurn), kTurn));
+    std::shuffle(late_.begin(), late_.end(), random_);
+    while (!late_.empty() && random_() % 4 == 0) {
+      ended.push_back(late_.back());
+      late_.pop_back();
+    }
+    // Whoever waits for no bell and no time waits for an end.
+    if (ended.size() == before && !late_.empty() && !timeout) return wait(ended, timeout);
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BlockIo> io_;
+  std::mt19937_64 random_;
+  std::vector<Completion> late_;
 };
 
 // Bytes that tell blocks and versions apart.
