@@ -11,19 +11,12 @@
 #include "journalled.h"
 #include "pager_support.h"
 #include "policies/deepum.h"
+#include "random_program.h"
 
 namespace spillway {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(kCases), name_of);
-
-// A tensor with a copy of its bytes in memory that nobody limits.
-struct Tensor {
-  std::byte* memory = nullptr;
-  std::vector<std::byte> shadow;
-};
-
-constexpr std::uint32_t kKernels = 16;  // of a plan's iteration
 
 // A plan that has nothing to do with what the program does.
 std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
@@ -67,109 +60,6 @@ class Liar final : public OnlinePolicy {
   std::vector<BlockRange> homes_;  // of all tensors that there ever were
 };
 
-// Does at random what scripts do, and compares every byte with the copy.
-class Program {
- public:
-  // `apart`: where a plan wants some of its tensors.
-  Program(Pager& pager, std::uint64_t seed, std::size_t most_bytes, std::optional<BlockRange> apart = std::nullopt)
-      : pager_(pager), random_(seed), most_bytes_(most_bytes), apart_(apart) {}
-
-  void step() {
-    switch (below(8)) {
-      case 0:
-      case 1:
-        return allocate();
-      case 2:
-        return tensors_.empty() || live_ < most_bytes_ / 2 ? allocate() : release(below(tensors_.size()));
-      case 3:
-        return kernel();
-      case 4:
-      case 5:
-        return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
-          const auto value = static_cast<int>(random_() & 0xff);
-          std::memset(tensor.memory + from, value, bytes);
-          std::memset(tensor.shadow.data() + from, value, bytes);
-        });
-      default:
-        return with_tensor([&](Tensor& tensor, std::size_t from, std::size_t bytes) {
-          EXPECT_EQ(std::memcmp(tensor.memory + from, tensor.shadow.data() + from, bytes), 0);
-        });
-    }
-  }
-  void finish() {
-    while (!tensors_.empty()) release(tensors_.size() - 1);
-  }
-  // Some of the kernels from now on are this plan's.
-  void follow(std::shared_ptr<const RunPlan> plan) { plan_ = std::move(plan); }
-
- private:
-  std::size_t below(std::size_t limit) { return random_() % limit; }
-
-  void allocate() {
-    std::size_t bytes = 1 + below(below(2) == 0 ? 5000 : 12 << 20);
-    while (!tensors_.empty() && live_ + bytes > most_bytes_) release(below(tensors_.size()));
-    std::optional<std::uint64_t> place;
-    if (apart_ && below(2) == 0)
-      place = kBlockBytes.value * apart_->first.value + below(kBlockBytes.value * apart_->count / 4096) * 4096;
-    auto memory = pager_.allocate(bytes, place, {1 + below(20)});
-    if (!memory) {  // Other threads have the rest.
-      ASSERT_EQ(memory.error().code, Errc::out_of_memory) << memory.error().message;
-      if (!tensors_.empty()) release(below(tensors_.size()));
-      return;
-    }
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(*memory) % 64, 0u);
-    Tensor tensor{static_cast<std::byte*>(*memory), std::vector<std::byte>(bytes)};
-    for (std::size_t at = 0; at < bytes; at += 512) {
-      const auto value = static_cast<std::byte>(random_());
-      std::fill_n(tensor.shadow.data() + at, std::min<std::size_t>(512, bytes - at), value);
-    }
-    std::memcpy(tensor.memory, tensor.shadow.data(), bytes);
-    live_ += bytes;
-    tensors_.push_back(std::move(tensor));
-  }
-  void release(std::size_t index) {
-    Tensor& tensor = tensors_[index];
-    EXPECT_EQ(std::memcmp(tensor.memory, tensor.shadow.data(), tensor.shadow.size()), 0);
-    pager_.free(tensor.memory);
-    live_ -= tensor.shadow.size();
-    std::swap(tensor, tensors_.back());
-    tensors_.pop_back();
-  }
-  void kernel() {
-    const StreamId stream = pager_.this_stream();
-    std::vector<ByteExtent> extents;
-    for (int count = 0; count < 3 && !tensors_.empty(); ++count) {
-      const Tensor& tensor = tensors_[below(tensors_.size())];
-      extents.push_back({tensor.memory, tensor.shadow.size(), below(2) == 0, below(5) == 0});
-    }
-    const KernelId kernel{static_cast<std::uint32_t>(below(kKernels))};
-    const auto plan = plan_;
-    const NextKernel unplanned{.plan = nullptr, .kernel = kNoKernel, .execution = {1 + below(5)}};
-    pager_.kernel_ready(stream, plan && below(4) > 0 ? NextKernel{plan.get(), kernel} : unplanned, extents);
-    for (const ByteExtent& extent : extents)
-      for (const Tensor& tensor : tensors_)
-        if (tensor.memory == extent.begin) {
-          EXPECT_EQ(std::memcmp(tensor.memory, tensor.shadow.data(), tensor.shadow.size()), 0);
-        }
-    pager_.kernel_done(stream);
-  }
-  template <class F>
-  void with_tensor(F&& use) {
-    if (tensors_.empty()) return;
-    Tensor& tensor = tensors_[below(tensors_.size())];
-    const std::size_t from = below(tensor.shadow.size());
-    use(tensor, from, 1 + below(tensor.shadow.size() - from));
-  }
-
-  Pager& pager_;
-  std::mt19937_64 random_;
-  std::size_t most_bytes_;
-  std::optional<BlockRange> apart_;
-  std::shared_ptr<const RunPlan> plan_;
-  std::vector<Tensor> tensors_;
-  std::size_t live_ = 0;
-};
-
 TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
     SCOPED_TRACE(seed);
@@ -183,7 +73,8 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 2; ++thread)
       threads.emplace_back([&, thread] {
-        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20, apart);
+        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread),
+                        {.most_bytes = 80 << 20, .apart = apart});
         for (int step = 0; step < 60 * kEffort && !testing::Test::HasFailure(); ++step) {
           if (step % 20 == 0) {
             const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
@@ -221,7 +112,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread)
       threads.emplace_back([&, thread] {
-        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), 80 << 20);
+        Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), {.most_bytes = 80 << 20});
         for (int step = 0; step < 50 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
         program.finish();
       });
@@ -255,7 +146,7 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < 20; ++thread)
     threads.emplace_back([&, thread] {
-      Program program(*pager, 1000 + thread, 40 << 20);
+      Program program(*pager, 1000 + thread, {.most_bytes = 40 << 20});
       for (int step = 0; step < 30 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
       program.finish();
     });

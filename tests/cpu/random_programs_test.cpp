@@ -1,0 +1,40 @@
+// Many small programs, which move in memory mostly: the SSD shall not be worn out by them. SPILLWAY_TEST_PROGRAMS says
+// how many for each path.
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "policies/deepum.h"
+#include "random_program.h"
+
+namespace spillway {
+namespace {
+
+using RandomProgramsTest = PagerTest;
+INSTANTIATE_TEST_SUITE_P(Paths, RandomProgramsTest, testing::Values(kCases[2], kCases[3]), name_of);
+
+TEST_P(RandomProgramsTest, SeeTheBytesThatTheyWrote) {
+  const char* wanted = std::getenv("SPILLWAY_TEST_PROGRAMS");
+  const std::uint64_t programs = (wanted != nullptr ? std::stoull(wanted) : 5'000) / (kSanitized ? 40 : 1);
+  PagerConfig small = config();
+  small.device = kBlockBytes * 8;
+  small.host = kBlockBytes * 12;
+  small.online = make_deepum;
+  auto pager = started(small);
+  std::atomic<std::uint64_t> next{0};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread)
+    threads.emplace_back([&] {
+      for (std::uint64_t seed; (seed = next++) < programs && !testing::Test::HasFailure();) {
+        SCOPED_TRACE(seed);
+        Program program(*pager, seed, {.most_bytes = 14 << 20, .largest = 4 << 20});
+        for (int step = 0; step < 24 && !testing::Test::HasFailure(); ++step) program.step();
+        program.finish();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(pager->stats().moved(Tier::host, Tier::device), Bytes{});
+}
+
+}  // namespace
+}  // namespace spillway
