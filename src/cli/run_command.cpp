@@ -69,12 +69,15 @@ class RecordFolder {
     return file;
   }
 
-  // Of the plan and its trace, without their ends.
+  // Of the plan and its trace, without their ends. Those of another run go, as its journal does.
   Result<std::string> blocks() {
     TRY_VOID(make());
     const PlanFiles files = plan_files((path_ / kBlocksName).string());
-    TRY_VOID(check_output("--record", files.plan));
+    TRY(const std::string plan, check_output("--record", files.plan));
     TRY(const std::string trace, check_output("--record", files.trace));
+    std::error_code none;
+    for (const std::string& file : {plan, trace})
+      if (fs::is_regular_file(file, none)) fs::remove(file, none);
     return trace.substr(0, trace.rfind('.'));
   }
 

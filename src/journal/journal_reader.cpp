@@ -87,7 +87,7 @@ Result<JournalReader> JournalReader::open_bytes(std::string_view bytes, std::str
 Result<bool> JournalReader::more() {
   bytes_.erase(0, std::exchange(at_, 0));
   for (;;) {
-    if (compressed_at_ == compressed_size_) {
+    if (compressed_at_ == compressed_size_ && !more_inside_) {
       TRY(compressed_size_, source_(compressed_));
       compressed_at_ = 0;
       if (compressed_size_ == 0) return false;
@@ -99,6 +99,7 @@ Result<bool> JournalReader::more() {
     const std::size_t rest = ZSTD_decompressStream(decompressor_.get(), &out, &in);
     bytes_.resize(before + out.pos);
     compressed_at_ = in.pos;
+    more_inside_ = out.pos == kPiece;  // The decompressor holds what did not fit, whether there is more input or not.
     if (ZSTD_isError(rest) != 0)
       return fail(Errc::bad_input,
                   fmt::format("{} is damaged after record {}: {}", name_, records_, ZSTD_getErrorName(rest)));

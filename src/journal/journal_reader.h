@@ -43,6 +43,7 @@ class JournalReader {
   std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> decompressor_;
   std::string compressed_;
   std::size_t compressed_at_ = 0, compressed_size_ = 0;
+  bool more_inside_ = false;
   std::string bytes_;  // decompressed
   std::size_t at_ = 0;
   bool cut_off_ = false;

@@ -164,6 +164,15 @@ TEST_F(JournalTest, AKilledProcessLeavesWhatIsOlderThanAMoment) {
   EXPECT_EQ(replayed(bytes()).events, 100u);  // Nothing has been closed.
 }
 
+TEST_F(JournalTest, AllThatWasWrittenIsReadWhereverItBreaksOff) {
+  for (std::uint64_t seed = 1; seed <= 6;
+       ++seed)  // While it is open, then closed. Pieces wait inside the decompressor.
+  {
+    const std::uint64_t open = replayed(record(seed, 40'000, false)).events;
+    EXPECT_EQ(open, replayed(bytes()).events) << seed;
+  }
+}
+
 TEST_F(JournalTest, ABugOfOursLeavesAllThatLedThere) {
   EXPECT_DEATH(
       {

@@ -44,7 +44,7 @@ void keep(const ThisMachine& options, const std::string& id, const MachineModel&
   std::filesystem::create_directories(options.cache_folder, error);
   if (error) return;  // The measurement is good without its copy.
   MachineBySsd kept = load_kept(options);
-  while (kept.size() >= kMostKept) kept.erase(kept.begin());
+  while (!kept.contains(id) && kept.size() >= kMostKept) kept.erase(kept.begin());
   for (auto& [other, entry] : kept) {
     const auto ssd = entry.machine.ssd;
     entry.machine = machine;

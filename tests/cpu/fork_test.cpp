@@ -104,6 +104,71 @@ TEST_P(ForkTest, EachOfManyChildrenSeesItsOwnMomentAndLeavesNothing) {
   eventually([&] { return pager->stats().held[Tier::ssd] <= held + 16_MiB; });
 }
 
+TEST_P(ForkTest, WhatItsParentFreesStaysWhateverItForksLater) {
+  PagerConfig roomy = config();
+  roomy.device = 400_MiB;  // Dead blocks stay where they are.
+  auto pager = started(roomy);
+  auto tensors = more_than_fits(*pager);
+  std::vector<WaitingChild> children;
+  children.reserve(2);
+  children.emplace_back([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  pager->free(tensors[1]);
+  pager->free(tensors[4]);
+  children.emplace_back([&] { return holds(tensors[0], kLarge, 0) && holds(tensors[5], kLarge, 5) ? 0 : 1; });
+  for (const std::size_t index : {1, 4}) fill(granted(*pager, kLarge), kLarge, 50 + index);
+  for (WaitingChild& child : children) EXPECT_TRUE(succeeded(child.status_after_go()));
+}
+
+TEST_P(ForkTest, WhatRunsAnotherProgramKeepsNothing) {
+  auto pager = started(config());
+  auto tensors = more_than_fits(*pager);
+  const Bytes held = pager->stats().held[Tier::ssd];
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), 0), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[1]);
+    ::execlp("cat", "cat", nullptr);
+    ::_exit(99);
+  }
+  ::close(ends[0]);
+  eventually([&] {  // It is looked for when much is kept, and at the next fork.
+    in_child([] { return 0; });
+    for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, 100 + index);
+    return pager->stats().held[Tier::ssd] <= held + 16_MiB;
+  });
+  ::close(ends[1]);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST_P(ForkTest, AChildHasNothingOfItsSiblings) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  const auto count_sockets = [] {
+    int sockets = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      sockets += std::filesystem::read_symlink(entry, error).string().starts_with("socket:");
+    }
+    return sockets;
+  };
+  const int sockets_before = count_sockets();
+  std::vector<WaitingChild> children;
+  children.reserve(4);
+  for (int child = 0; child < 4; ++child)
+    children.emplace_back([&] {
+      int others = 0;
+      for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code error;
+        const std::string target = std::filesystem::read_symlink(entry, error).string();
+        others += target.find("userfaultfd") != std::string::npos || target.find("pidfd") != std::string::npos;
+      }
+      return count_sockets() <= 1 + sockets_before && others == 1 && all_hold(tensors, 0) ? 0 : 1;
+    });
+  for (WaitingChild& child : children) EXPECT_TRUE(succeeded(child.status_after_go()));
+}
+
 TEST_P(ForkTest, AChildMayWriteAndForkItself) {
   auto pager = started(config());
   const auto tensors = more_than_fits(*pager);

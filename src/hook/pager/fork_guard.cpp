@@ -111,10 +111,12 @@ ForkGuard::ForkGuard(std::byte* begin, std::size_t bytes, std::vector<int> descr
 ForkGuard::~ForkGuard() { ForkGuards::leave(this); }
 
 void ForkGuard::become_child() {
+  set_last_words(nullptr);  // They are the parent's, and so is the thread that would write them.
   // A child's child has a copy of the range, of what its parent had touched.
   constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   bool is_mapped = true;
   if (!in_child_.exchange(true)) {
+    if (server_ && !port_.in_child()) server_.reset();
     is_mapped = ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0) == begin_;
     for (const int descriptor : descriptors_) ::close(descriptor);
   }

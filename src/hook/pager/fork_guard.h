@@ -16,6 +16,7 @@ struct ForkPort {
   // The child's end of a socket to who will serve its faults (forked_children.h); nothing if nobody will.
   std::function<std::optional<UniqueFd>()> before;
   std::function<void()> after;
+  std::function<bool()> in_child;  // there: whether it will be served
 };
 
 // What happens in a forked child of a process with managed memory: that memory is not there (MADV_DONTFORK). The child

@@ -55,9 +55,11 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       file_(std::move(file)),
       machine_(std::move(machine)),
       journal_(std::move(journal)),
-      guard_(std::make_unique<ForkGuard>(
-          machine_->range().begin(), machine_->range().bytes(), and_of(machine_->descriptors(), journal_.get()),
-          ForkPort{.before = [this] { return before_fork(); }, .after = [this] { machine_->fork_is_over(); }})),
+      guard_(std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(),
+                                         and_of(machine_->descriptors(), journal_.get()),
+                                         ForkPort{.before = [this] { return before_fork(); },
+                                                  .after = [this] { machine_->fork_is_over(); },
+                                                  .in_child = [this] { return machine_->enter_child(); }})),
       traffic_(machine_->range().blocks()),
       heap_(machine_->range().blocks()) {}
 
@@ -268,6 +270,9 @@ std::optional<UniqueFd> Pager::before_fork() {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
   UniqueFd ours = out_of_reach(UniqueFd(ends[0])), theirs = out_of_reach(UniqueFd(ends[1]));
+  // Two more will come from the child.
+  for (const int spare : {::dup(ours.get()), ::dup(ours.get())})
+    if (spare < 0 || ::close(spare) != 0) return std::nullopt;
   {
     const std::lock_guard lock(mutex_);
     slots_for_children();  // Those of children that have ended are nobody's.

@@ -101,8 +101,13 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-LinkBound link_bound(const Lifetimes& lifetimes, const MachineModel& machine) {
-  const Bytes away = excess(std::ranges::max(lifetimes.live), machine.device.memory);
+// What no kernel uses leaves once and never returns.
+LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine) {
+  Bytes unused;
+  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
+    if (lifetimes.tensors[tensor].uses.empty() && trace.tensors[tensor].persistent)
+      unused += trace.tensors[tensor].bytes;
+  const Bytes away = excess(excess(std::ranges::max(lifetimes.live), unused), machine.device.memory);
   if (away == Bytes{}) return {};
   return {.away = away,
           .time = std::max(transfer_time(away, std::min(machine.link.from_device, machine.ssd_write())),
@@ -171,7 +176,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
         best_of(blocks, {.iteration = {}, .persistent = {}, .machine = machine, .policy = kAuto, .places = {}}));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
-    prediction.bound = link_bound(row_lifetimes, machine);
+    prediction.bound = link_bound(blocks.trace, row_lifetimes, machine);
     if (!best) continue;
     prediction.iteration = best->result.iteration;
     prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;
@@ -201,7 +206,9 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (input.given) {
     auto given = best_given(blocks, input);
     proposed->given = given.has_value();
-    if (given)
+    if (given && given->plan.moves() == 0)
+      planned.refused = "it moves nothing";
+    else if (given)
       best = *std::move(given);
     else
       planned.refused = given.error().message;
@@ -216,7 +223,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value)};
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(analyse_lifetimes(blocks.trace), input.machine).time;
+  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine).time;
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));

@@ -20,7 +20,7 @@ RunReport::Advice fits(const RunReport& report) {
 
 std::string predicted(const RunReport::Prediction& with, const RunReport::Prediction& now) {
   return fmt::format(
-      "with {} ({:g} times as much) an iteration is predicted to take {:.3f} s, and {:.3f} s with what "
+      "with {} ({:g} times as much) a planned iteration is predicted to take {:.3f} s, and {:.3f} s with what "
       "this run had",
       to_text(with.device), with.part, seconds(*with.iteration), seconds(*now.iteration));
 }
@@ -53,7 +53,10 @@ RunReport::Advice waits(const RunReport& report) {
 
 std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   if (!report.made_tensors) return std::nullopt;
-  if (!has_moved(report)) return fits(report);
+  if (!has_moved(report)) {  // Unless it ended before it needed more, or others did the work.
+    const bool is_whole = report.exit_status == 0 && report.error.empty() && report.unmanaged_count == 0;
+    return is_whole ? std::optional(fits(report)) : std::nullopt;
+  }
   const auto& outlook = report.outlook;
   const bool all_run =
       outlook && !outlook->budgets.empty() &&

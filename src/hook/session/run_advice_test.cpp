@@ -40,17 +40,19 @@ TEST_F(RunAdvice, WhatFitsNeedsNoSpillway) {
 
 TEST_F(RunAdvice, NamesTheLeastMemoryThatDoesAboutAsWellAsTheMost) {
   EXPECT_EQ(advice().kind, "memory");
-  EXPECT_EQ(advice().sentence,
-            "more memory would help: with 1.5 GiB (1.5 times as much) an iteration is predicted to take 2.080 s, and "
-            "3.000 s with what this run had");
+  EXPECT_EQ(
+      advice().sentence,
+      "more memory would help: with 1.5 GiB (1.5 times as much) a planned iteration is predicted to take 2.080 s, and "
+      "3.000 s with what this run had");
 }
 
 TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
   report.outlook->budgets = {budget(1, 2'090), budget(1.25, 2'070), budget(1.5, 2'060), budget(2, 2'000)};
   EXPECT_EQ(advice().kind, "enough");
-  EXPECT_EQ(advice().sentence,
-            "more memory would hardly help: with 2 GiB (2 times as much) an iteration is predicted to take 2.000 s, "
-            "and 2.090 s with what this run had");
+  EXPECT_EQ(
+      advice().sentence,
+      "more memory would hardly help: with 2 GiB (2 times as much) a planned iteration is predicted to take 2.000 s, "
+      "and 2.090 s with what this run had");
 }
 
 TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {

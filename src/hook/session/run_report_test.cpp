@@ -173,7 +173,6 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   ended         still running after the script: sleep
   no trace      no two iterations were equal
   note          torch.compile is in use
-  advice        it fits: Spillway is not needed, since tensors took at most 0 B of 1 GiB
 )");
 }
 

@@ -57,10 +57,13 @@ enum class Awaited { report, guardians_death, reason_to_end };
 // Passes signals on until the guardian has reported or died, or `watch` has said why it must not go on.
 Awaited await_report(const SignalQueue& signals, int socket, pid_t guardian, const Watch& watch, GuardianReport& report,
                      std::string& reason) {
+  Nanos due = Nanos{monotonic_ns()} + Nanos{kWatchEvery * 1'000'000ull};
   for (;;) {
     pollfd what[2] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
                       {.fd = socket, .events = POLLIN, .revents = 0}};
-    if (::poll(what, 2, watch ? kWatchEvery : -1) == 0) {
+    ::poll(what, 2, watch ? kWatchEvery : -1);
+    if (const Nanos at{monotonic_ns()}; watch && at >= due) {
+      due = at + Nanos{kWatchEvery * 1'000'000ull};
       reason = watch();
       if (!reason.empty()) return Awaited::reason_to_end;
     }
@@ -146,6 +149,7 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
     explain_end(report, result);
   } else if (awaited == Awaited::reason_to_end) {
     result.exit_status = 1;
+    kill_descendants(Nanos{10'000'000'000});
   } else {
     result.exit_status = 128 + SIGKILL;
     result.problem = "the guardian process was killed, and the script with it";

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -13,13 +16,17 @@ namespace {
 // Between two looks; if more has passed, we were stopped ourselves.
 constexpr Nanos kMostAtOnce{2'000'000'000};
 
-bool is_stopped(std::int64_t pid) {
-  const auto stat = read_file(fmt::format("/proc/{}/stat", pid), 4_KiB);
-  if (!stat) return false;
-  const std::size_t name_end = stat->rfind(')');
-  if (name_end == std::string::npos || name_end + 2 >= stat->size()) return false;
-  const char state = (*stat)[name_end + 2];
-  return state == 'T' || state == 't';
+// The state of the thread that waits for the disk ('D', 'S', 'T' for stopped, ...); 0 if the process has none, since it
+// has ended or runs another program.
+char state_of_loop(std::int64_t pid) {
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
+    const auto stat = read_file((task.path() / "stat").string(), 4_KiB);
+    constexpr std::string_view kName = "(spillway-loop) ";
+    const std::size_t at = stat ? stat->find(kName) : std::string::npos;
+    if (at != std::string::npos && at + kName.size() < stat->size()) return (*stat)[at + kName.size()];
+  }
+  return 0;
 }
 
 }  // namespace
@@ -32,7 +39,9 @@ std::string TransferWatch::overdue(Nanos now) {
     waited_ = {};
     return {};
   }
-  if (is_stopped(session_.state.owner_pid)) return {};
+  const char state = state_of_loop(session_.state.owner_pid);
+  if (state == 0) waited_ = {};
+  if (state == 0 || state == 'T' || state == 't') return {};
   waited_ += passed;
   if (limit == Nanos{} || waited_ < limit) return {};
   return fmt::format(

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@ struct TransferWatchTest : testing::Test {
   TransferWatchTest() {
     session->config.io_timeout_ns = 5 * kSecond;
     session->state.owner_pid = ::getpid();
+    ::prctl(PR_SET_NAME, "spillway-loop");
   }
+  ~TransferWatchTest() override { ::prctl(PR_SET_NAME, "session_test"); }
   // Looks each second; when it had enough, or 0.
   std::uint64_t ends_after(std::uint64_t seconds) {
     for (std::uint64_t second = 0; second <= seconds; ++second)
@@ -59,10 +62,23 @@ TEST_F(TransferWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
   session->state.owner_pid = child;
   session->state.oldest_transfer = 8;
   EXPECT_EQ(ends_after(100), 0u);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, &status, 0);
+  session->state.owner_pid = ::getpid();
   at += 1000 * kSecond;
   EXPECT_EQ(ends_after(100), 3u);  // The jump counts as two seconds.
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+}
+
+TEST_F(TransferWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
+  session->state.oldest_transfer = 8;
+  ::prctl(PR_SET_NAME, "another");
+  EXPECT_EQ(ends_after(100), 0u);
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  session->state.owner_pid = child;
+  EXPECT_EQ(ends_after(100), 0u);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(ends_after(100), 0u);
 }
 
 }  // namespace

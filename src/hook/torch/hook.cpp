@@ -219,7 +219,7 @@ void Hook::iteration_may_have_ended() {
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
     if (session_.state.recorded != 0) take_trace_back();
-  } else if (has_optimizer_ && session_.config.record_path[0] != '\0' && (recorder_->take_news() || taken_back_)) {
+  } else if (has_optimizer_ && trace_is_wanted_now() && (recorder_->take_news() || taken_back_)) {
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   }
   plan_ahead();
@@ -259,6 +259,16 @@ void Hook::name_tensors(const RecordedIteration& iteration) {
   names_.clear();
   for (std::size_t tensor = 0; tensor < iteration.labels.size(); ++tensor)
     names_.emplace(iteration.labels[tensor], iteration.trace.tensors[tensor].name);
+}
+
+// A trace that is only there for predictions is wanted where something can be predicted; and written once, and once
+// more at the end.
+bool Hook::trace_is_wanted() const {
+  const SessionConfig& config = session_.config;
+  return config.record_path[0] != '\0' && (!config.records_for_itself || config.unlimited || something_moved());
+}
+bool Hook::trace_is_wanted_now() const {
+  return trace_is_wanted() && (!session_.config.records_for_itself || session_.state.recorded == 0 || taken_back_);
 }
 
 bool Hook::something_moved() const {
@@ -392,7 +402,7 @@ void Hook::finish() {
   if (recorder_ && something_moved())
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
-  if (!recorder_ || session_.config.record_path[0] == '\0') return;
+  if (!recorder_ || !trace_is_wanted()) return;
   if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
   const bool told = !session_.config.records_for_itself;
   if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded == 0)

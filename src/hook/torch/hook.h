@@ -90,6 +90,8 @@ class Hook {
   void iteration_may_have_ended();
   void name_tensors(const RecordedIteration& iteration);
   bool something_moved() const;
+  bool trace_is_wanted() const;
+  bool trace_is_wanted_now() const;
   void publish_costs();
   void take_trace_back();
   Result<> save_trace_so_far();

@@ -18,6 +18,7 @@ constexpr ForkGate::Patience kUntilSnapshot{10'000}, kUntilForked{10'000};
 constexpr std::uint32_t kNow = UINT32_MAX;  // no block's number: the transfer that is waited for
 // A child gets so much at once: it pays for every page that it never asked for with memory of its own.
 constexpr std::size_t kPieceBytes = 64 << 10;
+constexpr std::uint32_t kKeptBetweenLooks = 32;
 
 void end_child(const ForkedChildren::Child& child, std::string_view why) {
   kill_process(child.process);
@@ -27,29 +28,42 @@ void end_child(const ForkedChildren::Child& child, std::string_view why) {
 }  // namespace
 
 std::optional<std::uint32_t> CpuMachine::fork_begins(UniqueFd socket) {
-  fork_gate_.begin();
-  inbox_.forking(std::move(socket));
+  const ForkGate::Ticket ticket = fork_gate_.begin();
+  inbox_.forking(ticket, std::move(socket));
   if (!fork_gate_.wait_for_snapshot(kUntilSnapshot)) return std::nullopt;
   return wanted_for_children_.load(std::memory_order_acquire);
 }
 
-// All that the thread has told before has been taken in by now.
-void CpuMachine::take_snapshot(UniqueFd socket) {
-  if (!fork_gate_.is_wanted()) return;
-  if (!bounce_) {
-    auto memory = MemoryRange::reserve(1);
-    if (!memory) return give_up("take memory for forked processes", ENOMEM);
-    bounce_.emplace(std::move(*memory));
+bool CpuMachine::enter_child() {
+  if (!fork_gate_.is_closed()) return false;
+  children_.abandon();
+  return true;
+}
+
+// All that the thread has told before has been taken in by now. Every mapped block is protected, whether somebody's or
+// not: what is written from now on is written after the fork.
+void CpuMachine::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
+  if (!fork_gate_.is_wanted(fork)) return;
+  children_.drop_ended([&](SnapshotId snapshot) { let_go(snapshot); });
+  std::vector<bool> nobodys(range_.blocks());
+  for (BlockId id{0}; id.value < range_.blocks(); ++id.value) {
+    const Block& block = at(id);
+    const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.awaits_frame;
+    nobodys[id.value] = has_none && !snapshots_.wants(id);  // An earlier child may still see who lived there.
   }
   const SnapshotId snapshot = snapshots_.take();
-  children_.expect(std::move(socket), snapshot);
+  if (!children_.expect(std::move(socket), snapshot)) {
+    let_go(snapshot);
+    return fork_gate_.refuse();
+  }
+  has_forked_ = true;
   serves_children_.store(true, std::memory_order_release);
   std::uint32_t wanted = 0;
   for (BlockId id{0}; id.value < range_.blocks(); ++id.value) {
-    const Block& block = at(id);
-    if (block.tensors == 0 || block.state == BlockState::empty || block.awaits_frame)
+    const bool is_protected = !is_mapped(id) || userfault_.protect(address(id), kBlockBytes.value, true) == 0;
+    if (nobodys[id.value])
       snapshots_.has_no_bytes(id);
-    else if (is_mapped(id) && userfault_.protect(address(id), kBlockBytes.value, true) != 0)
+    else if (!is_protected)
       snapshots_.lose(id);
     else
       ++wanted;
@@ -91,15 +105,15 @@ void CpuMachine::serve(const ForkedChildren::Child& child, std::byte* address) {
     if (view.where == Snapshots::View::Where::block) return child.faults.copy(to, bytes + from, size);
     if (const int error = transfer_now({.id = kNow,
                                         .write = false,
-                                        .memory = bounce_->begin(),
+                                        .memory = bounce_.begin(),
                                         .offset = view.slot * kBlockBytes.value + from,
                                         .bytes = size}))
       return error;
-    return child.faults.copy(to, bounce_->begin(), size);
+    return child.faults.copy(to, bounce_.begin(), size);
   };
   int error = give(offset / kPieceBytes * kPieceBytes, kPieceBytes);
-  // Some of it is there: another thread's, or what the child has dropped and wants again.
-  if (error == EEXIST) error = give(offset / kPageBytes * kPageBytes, kPageBytes);
+  // Some of it is there, or is no tensor's memory any more: what the child has done with it.
+  if (error != 0 && error != ESRCH) error = give(offset / kPageBytes * kPageBytes, kPageBytes);
   if (error == 0 || error == EEXIST)
     child.faults.wake(this->address(id), kBlockBytes.value);
   else if (error != ESRCH)  // It has ended, or runs another program.
@@ -134,15 +148,19 @@ void CpuMachine::keep_for_children(BlockId id) {
     ++ssd_in_use_;
     snapshots_.keep(id, *slot);
   }
+  if (++kept_since_look_ >= kKeptBetweenLooks) {
+    kept_since_look_ = 0;
+    children_.drop_ended([&](SnapshotId snapshot) { let_go(snapshot); });
+  }
   note_usage();
 }
 
 // Not written from where it is: of a page that the script has dropped, the kernel would ask us in another thread's
 // name.
 int CpuMachine::keep_copy(const std::byte* bytes, std::uint32_t slot) {
-  copy_block(bounce_->begin(), bytes);
+  copy_block(bounce_.begin(), bytes);
   const int error =
-      transfer_now({.id = kNow, .write = true, .memory = bounce_->begin(), .offset = slot * kBlockBytes.value});
+      transfer_now({.id = kNow, .write = true, .memory = bounce_.begin(), .offset = slot * kBlockBytes.value});
   if (error == 0) stats_.wrote(kBlockBytes);
   return error;
 }

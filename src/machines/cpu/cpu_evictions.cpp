@@ -70,8 +70,12 @@ int CpuMachine::take_off(BlockId id) {
   mapped_[id.value].store(false, std::memory_order_relaxed);
   if (const int error = mapper_->take_off(address(id), at(id).buffer); error != 0) {
     mapped_[id.value].store(true, std::memory_order_relaxed);
+    // Some pages may have been away and back, and are not protected any more.
+    if (snapshots_.wants(id)) snapshots_.lose(id);
     return error;
   }
+  // A page that is swapped out takes its protection along, and a frame must have none.
+  if (has_forked_ && at(id).buffer != address(id)) userfault_.protect(at(id).buffer, kBlockBytes.value, false);
   if (inbox_.allocations(id) == at(id).told_allocations) return 0;
   put_back({id, 1});
   bell_.ring();  // The allocation is told next.

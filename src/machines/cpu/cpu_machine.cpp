@@ -20,7 +20,7 @@ constexpr std::chrono::microseconds kRetry{1000};
 }  // namespace
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
-                       MemoryRange range, ForkedChildren children)
+                       MemoryRange range, ForkedChildren children, MemoryRange bounce)
     : options_(options),
       file_(file),
       bell_(std::move(bell)),
@@ -30,7 +30,8 @@ CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbe
       blocks_(options.range_blocks),
       mapped_(new std::atomic<bool>[options.range_blocks] {}),
       children_(std::move(children)),
-      snapshots_(options.range_blocks) {}
+      snapshots_(options.range_blocks),
+      bounce_(std::move(bounce)) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
@@ -39,8 +40,9 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
   TRY(MemoryRange range, MemoryRange::reserve(options.range_blocks));
   TRY_VOID(userfault.watch(range.begin(), range.bytes()));
   TRY(ForkedChildren children, ForkedChildren::make());
-  std::unique_ptr<CpuMachine> machine(
-      new CpuMachine(options, file, std::move(bell), std::move(userfault), std::move(range), std::move(children)));
+  TRY(MemoryRange bounce, MemoryRange::reserve(1));
+  std::unique_ptr<CpuMachine> machine(new CpuMachine(options, file, std::move(bell), std::move(userfault),
+                                                     std::move(range), std::move(children), std::move(bounce)));
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
   TRY(auto ring,
@@ -184,7 +186,7 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
     case Inbox::Kind::kernel_done:
       return tell_kernel(message, accesses);
     case Inbox::Kind::forking:
-      take_snapshot(UniqueFd(message.socket));
+      take_snapshot(message.fork, UniqueFd(message.socket));
       return std::nullopt;
   }
   return std::nullopt;
@@ -204,6 +206,11 @@ std::optional<Event> CpuMachine::tell_kernel(const Inbox::Message& message, std:
 }
 
 std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
+  if (!range_.contains(entry.fault.address)) {  // A frame off its block, protected while it was swapped out.
+    userfault_.protect(page_of(entry.fault.address), kPageBytes, false);
+    userfault_.wake(page_of(entry.fault.address), kPageBytes);
+    return std::nullopt;
+  }
   const BlockId id{range_.index_of(entry.fault.address)};
   Block& block = at(id);
   const StreamId stream = streams_.of(entry.fault.thread);

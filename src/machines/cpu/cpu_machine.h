@@ -105,6 +105,8 @@ class CpuMachine final : public Machine {
   // all children; nothing if this one would not be served.
   std::optional<std::uint32_t> fork_begins(UniqueFd socket);
   void fork_is_over() { fork_gate_.over(); }
+  // In the child: whether it will be served. Closes what the parent has for its other children.
+  bool enter_child();
   // So many slots are theirs, beyond those that blocks may need. Who asks for what was lost is ended.
   void allow_for_children(std::uint32_t slots) { slots_for_children_.store(slots, std::memory_order_release); }
   bool serves_children() const { return serves_children_.load(std::memory_order_acquire); }
@@ -142,7 +144,7 @@ class CpuMachine final : public Machine {
   };
 
   CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range,
-             ForkedChildren children);
+             ForkedChildren children, MemoryRange bounce);
 
   void handle(const Launch& command);
   void handle(const Move& command);
@@ -171,7 +173,7 @@ class CpuMachine final : public Machine {
   void finish_chunk(Job& job);
 
   // Forked children (cpu_children.cpp).
-  void take_snapshot(UniqueFd socket);
+  void take_snapshot(ForkGate::Ticket fork, UniqueFd socket);
   void collect_children();
   void serve(const ForkedChildren::Child& child, std::byte* address);
   void let_go(SnapshotId snapshot);
@@ -237,7 +239,9 @@ class CpuMachine final : public Machine {
 
   ForkedChildren children_;
   Snapshots snapshots_;
-  std::optional<MemoryRange> bounce_;  // a block of memory, once there was a fork
+  MemoryRange bounce_;  // a block of memory, untouched as long as nothing is kept for children
+  bool has_forked_ = false;
+  std::uint32_t kept_since_look_ = 0;  // for children, since it was looked whether they are there
   ForkGate fork_gate_;
   std::atomic<bool> serves_children_{false};
   std::atomic<std::uint32_t> slots_for_children_{0}, wanted_for_children_{0};

@@ -45,9 +45,11 @@ void FaultReader::serve() noexcept {
             "the script has given a tensor's memory other addresses (mremap), where it cannot be served; let it copy "
             "the "
             "tensor instead");
-      if (fault.thread == run_loop_.load(std::memory_order_relaxed) && !fault.write_protected) {
+      if (fault.thread == run_loop_.load(std::memory_order_relaxed)) {
         std::byte* page = page_of(fault.address);
-        if (userfault_.zero(page, kPageBytes) != 0) userfault_.wake(page, kPageBytes);
+        if (fault.write_protected)
+          userfault_.protect(page, kPageBytes, false);  // It writes to frames off their blocks.
+        if (fault.write_protected || userfault_.zero(page, kPageBytes) != 0) userfault_.wake(page, kPageBytes);
         continue;
       }
       queue_.push({fault, at});

@@ -1,44 +1,55 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 
 namespace spillway {
 
 // Where a thread that forks and the run loop wait for each other: the loop takes its snapshot while the thread is about
 // to fork, and serves nothing until it has. So what the child sees of managed memory is of the same moment as the rest.
-// One fork at a time.
+// One fork at a time; neither side waits for ever, since other threads' locks may keep both from going on.
 class ForkGate {
  public:
   using Patience = std::chrono::milliseconds;
+  using Ticket = std::uint32_t;  // of one fork
 
-  // The thread: begin(), then tell the run loop, then wait; false if the loop did not come, and will not.
-  void begin() { set(State::wanted); }
+  // The thread: begin(), then tell the run loop, then wait; false if the loop could not, or did not come.
+  Ticket begin() {
+    const std::lock_guard lock(mutex_);
+    state_ = State::wanted;
+    return ++last_;
+  }
   bool wait_for_snapshot(Patience patience) {
     std::unique_lock lock(mutex_);
-    if (news_.wait_for(lock, patience, [&] { return state_ == State::taken; })) return true;
-    state_ = State::none;
-    return false;
+    news_.wait_for(lock, patience, [&] { return state_ != State::wanted; });
+    if (state_ == State::wanted) state_ = State::none;
+    return state_ == State::taken;
   }
   void over() { set(State::none); }
+  // Whether the run loop still waits: what it has taken is of this moment. Also in the child, as it was at the fork.
+  bool is_closed() const { return state_ == State::taken; }
 
-  // The run loop. The thread may have given up; other threads' locks may keep it from forking, so even the loop does
-  // not wait for ever.
-  bool is_wanted() {
+  // The run loop.
+  bool is_wanted(Ticket ticket) {
     const std::lock_guard lock(mutex_);
-    return state_ == State::wanted;
+    return state_ == State::wanted && ticket == last_;
   }
+  void refuse() { set(State::none); }
   void taken_until_over(Patience patience) {
     std::unique_lock lock(mutex_);
     if (state_ != State::wanted) return;
+    const Ticket mine = last_;
     state_ = State::taken;
     news_.notify_all();
-    news_.wait_for(lock, patience, [&] { return state_ != State::taken; });  // The next fork may have begun.
+    const auto is_over = [&] { return state_ != State::taken || last_ != mine; };
+    if (!news_.wait_for(lock, patience, is_over)) state_ = State::none;  // The child would see two moments.
   }
 
  private:
-  enum class State { none, wanted, taken };
+  enum class State : std::uint8_t { none, wanted, taken };
   void set(State state) {
     const std::lock_guard lock(mutex_);
     state_ = state;
@@ -47,7 +58,8 @@ class ForkGate {
 
   std::mutex mutex_;
   std::condition_variable news_;
-  State state_ = State::none;
+  std::atomic<State> state_{State::none};  // written under the mutex; a child reads it without
+  Ticket last_ = 0;
 };
 
 }  // namespace spillway

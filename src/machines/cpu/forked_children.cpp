@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -84,9 +85,33 @@ bool ForkedChildren::listen(int descriptor, std::uint64_t name) {
 // Closing alone would not do where another process has the same open file.
 void ForkedChildren::forget(int descriptor) { ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, descriptor, nullptr); }
 
-void ForkedChildren::expect(UniqueFd socket, SnapshotId snapshot) {
-  const auto [added, is_new] = sockets_.emplace(++last_, Socket{std::move(socket), snapshot});
-  CHECK(is_new && listen(added->second.socket.get(), name(Source::socket, last_)));
+bool ForkedChildren::expect(UniqueFd socket, SnapshotId snapshot) {
+  ++last_;
+  if (!listen(socket.get(), name(Source::socket, last_))) return false;
+  sockets_.emplace(last_, Socket{std::move(socket), snapshot});
+  return true;
+}
+
+void ForkedChildren::abandon() {
+  sockets_.clear();
+  children_.clear();
+}
+
+ForkedChildren::Children::iterator ForkedChildren::drop(Children::iterator child, const LetGo& let_go) {
+  forget(child->second.faults.fd());
+  forget(child->second.process.get());
+  const SnapshotId snapshot = child->second.snapshot;
+  const auto next = children_.erase(child);
+  let_go(snapshot);
+  return next;
+}
+
+void ForkedChildren::drop_ended(const LetGo& let_go) {
+  // Below all that programs use, above what the kernel refuses at once: the answer tells one that is there (ENOENT)
+  // from one that is not.
+  auto* nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 20);
+  for (auto child = children_.begin(); child != children_.end();)
+    child = child->second.faults.zero(nowhere, kPageBytes) == ESRCH ? drop(child, let_go) : std::next(child);
 }
 
 void ForkedChildren::collect(const LetGo& hold, const Serve& serve, const LetGo& let_go) {
@@ -115,11 +140,7 @@ void ForkedChildren::collect(const LetGo& hold, const Serve& serve, const LetGo&
         faults[index].moved_away ? kill_process(child.process) : serve(child, faults[index].address);
       continue;
     }
-    forget(child.faults.fd());
-    forget(child.process.get());
-    const SnapshotId snapshot = child.snapshot;
-    children_.erase(found);
-    let_go(snapshot);
+    drop(found, let_go);
   }
 }
 
@@ -146,6 +167,7 @@ bool ForkedChildren::take_in(const Socket& from, const LetGo& hold) {
     children_.emplace(last_, Child{std::move(sent[1]), Userfault::of(std::move(sent[0])), from.snapshot});
     return true;
   }
+  if (!sent.empty()) forget(sent[0].get());
   // It would wait for ever as soon as it touches a tensor.
   ::kill(sender, SIGKILL);
   tell(

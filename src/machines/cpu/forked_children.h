@@ -34,11 +34,15 @@ class ForkedChildren {
   int fd() const { return poll_.get(); }  // readable when collect() has something to do
   bool empty() const { return sockets_.empty() && children_.empty(); }
 
-  // Who asks through this socket sees the snapshot.
-  void expect(UniqueFd socket, SnapshotId snapshot);
+  // Who asks through this socket sees the snapshot. False: it cannot be listened to.
+  bool expect(UniqueFd socket, SnapshotId snapshot);
   // Takes in who asks to be served, calling `hold` for each; calls `serve` for each fault; and `let_go` for each child
   // that has ended and each socket that nobody asks through any more.
   void collect(const LetGo& hold, const Serve& serve, const LetGo& let_go);
+  // Those that run another program now never ask again, and nothing tells when they began to.
+  void drop_ended(const LetGo& let_go);
+  // In a child: they are its parent's.
+  void abandon();
 
  private:
   struct Socket {
@@ -49,11 +53,13 @@ class ForkedChildren {
   bool listen(int descriptor, std::uint64_t name);
   void forget(int descriptor);
   bool take_in(const Socket& from, const LetGo& hold);
+  using Children = std::map<std::uint32_t, Child>;
+  Children::iterator drop(Children::iterator child, const LetGo& let_go);
 
   UniqueFd poll_;
   std::uint32_t last_ = 0;
   std::map<std::uint32_t, Socket> sockets_;
-  std::map<std::uint32_t, Child> children_;
+  Children children_;
 };
 
 // Ends it at once.

@@ -30,7 +30,9 @@ void Inbox::kernel_done(StreamId stream, bool urgent) {
   post({.kind = Kind::kernel_done, .stream = stream}, {}, urgent);
 }
 
-void Inbox::forking(UniqueFd socket) { post({.kind = Kind::forking, .socket = socket.release()}, {}, true); }
+void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
+  post({.kind = Kind::forking, .socket = socket.release(), .fork = fork}, {}, true);
+}
 
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
   {

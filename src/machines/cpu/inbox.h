@@ -31,6 +31,7 @@ class Inbox {
     TensorLabel label{};
     BlockRange blocks{};
     int socket = -1;  // to a process that is about to be forked; owned by who takes the message
+    std::uint32_t fork = 0;
     std::uint32_t first_access = 0, access_count = 0;
   };
   struct Batch {
@@ -48,7 +49,7 @@ class Inbox {
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(StreamId stream, bool urgent = false);
 
-  void forking(UniqueFd socket);
+  void forking(std::uint32_t fork, UniqueFd socket);
 
   // All that has been posted since the last call, in order; the batch's own contents are thrown away.
   void take(Batch& batch);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.h"
 #include "base/ids.h"
 
 namespace spillway {
@@ -44,7 +46,11 @@ class Snapshots {
   // From here on the block is another one for all snapshots so far.
   void keep(BlockId block, std::uint32_t slot) { settle(block, {View::Where::slot, slot}); }
   void lose(BlockId block) { settle(block, {View::Where::lost}); }
-  void has_no_bytes(BlockId block) { known_[block.value] = newest(); }
+  // The newest one alone: no other wants the block.
+  void has_no_bytes(BlockId block) {
+    CHECK(holders_.size() < 2 || known_[block.value] >= std::next(holders_.rbegin())->first);
+    known_[block.value] = newest();
+  }
 
   View find(SnapshotId snapshot, BlockId block) const;
   std::uint32_t slots() const { return slots_; }  // that are kept

@@ -20,7 +20,9 @@ using OldestTransfer = std::atomic<std::uint64_t>;
 // too, even in io_uring.
 class WatchedIo final : public BlockIo {
  public:
-  WatchedIo(std::unique_ptr<BlockIo> io, OldestTransfer& oldest) : io_(std::move(io)), oldest_(oldest) {}
+  WatchedIo(std::unique_ptr<BlockIo> io, OldestTransfer& oldest) : io_(std::move(io)), oldest_(oldest) {
+    oldest_.store(0, std::memory_order_relaxed);  // What an earlier program of this process has left.
+  }
   ~WatchedIo() override { oldest_.store(0, std::memory_order_relaxed); }
 
   void start(const Transfer& transfer) override {
