@@ -172,7 +172,8 @@ class Decoder {
     values.clear();
     for (std::size_t left = count(); left > 0 && !failed_; --left) one(values.emplace_back());
   }
-  void one(std::span<const BlockAccess>& accesses) {
+  template <std::same_as<const BlockAccess> Access>  // A template, since fields.h comes later.
+  void one(std::span<Access>& accesses) {
     one(accesses_);
     accesses = accesses_;
   }
