@@ -54,7 +54,7 @@ std::string end_in_words(const Replay& replay) {
   return "?";
 }
 
-std::string place(const Moment& moment) {
+std::string place(const ReplayedEvent& moment) {
   return fmt::format("event {} ({}, iteration {})", moment.event, to_text(moment.at), moment.iterations + 1);
 }
 
@@ -84,9 +84,9 @@ std::string list(std::string_view title, const std::vector<std::string>& lines) 
   return text;
 }
 
-std::string list(std::string_view title, const std::vector<Moment>& moments) {
+std::string list(std::string_view title, const std::vector<ReplayedEvent>& moments) {
   std::vector<std::string> lines;
-  for (const Moment& moment : moments) lines.push_back(fmt::format("{}: {}", place(moment), moment.what));
+  for (const ReplayedEvent& moment : moments) lines.push_back(fmt::format("{}: {}", place(moment), moment.what));
   return list(title, lines);
 }
 
@@ -112,16 +112,16 @@ std::vector<std::string> flights_in_words(const Replay& replay) {
   return lines;
 }
 
-ordered_json json_of(const Moment& moment) {
+ordered_json json_of(const ReplayedEvent& moment) {
   return {{"event", moment.event},
           {"seconds", seconds(moment.at)},
           {"iteration", moment.iterations + 1},
           {"what", moment.what}};
 }
 
-ordered_json json_of(const std::vector<Moment>& moments) {
+ordered_json json_of(const std::vector<ReplayedEvent>& moments) {
   ordered_json list = ordered_json::array();
-  for (const Moment& moment : moments) list.push_back(json_of(moment));
+  for (const ReplayedEvent& moment : moments) list.push_back(json_of(moment));
   return list;
 }
 

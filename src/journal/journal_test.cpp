@@ -165,11 +165,9 @@ TEST_F(JournalTest, AKilledProcessLeavesWhatIsOlderThanAMoment) {
 }
 
 TEST_F(JournalTest, AllThatWasWrittenIsReadWhereverItBreaksOff) {
-  for (std::uint64_t seed = 1; seed <= 6;
-       ++seed)  // While it is open, then closed. Pieces wait inside the decompressor.
-  {
-    const std::uint64_t open = replayed(record(seed, 40'000, false)).events;
-    EXPECT_EQ(open, replayed(bytes()).events) << seed;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {  // Pieces of it wait inside the decompressor.
+    const std::uint64_t open = replayed(record(seed, 30'000, false)).events;
+    EXPECT_EQ(open, replayed(bytes()).events) << seed;  // Now it is closed.
   }
 }
 

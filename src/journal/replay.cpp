@@ -65,7 +65,7 @@ class Run {
   Result<bool> take(Asked& asked);
   Result<bool> take(Stopped& stopped);
   Result<bool> take(ScriptEnded&);
-  void remember(Moment moment);
+  void remember(ReplayedEvent moment);
   std::string waiting_text(StreamId stream, const Ledger::Kernel& kernel) const;
 
   const ReplayOptions& options_;
@@ -77,7 +77,7 @@ class Run {
   bool answered_ = true;                            // the journal's answer to the last event has been compared
   std::optional<Nanos> first_;
   Nanos at_;  // as the machine's clock has it
-  std::deque<Moment> before_;
+  std::deque<ReplayedEvent> before_;
 };
 
 Result<bool> Run::take(Record& record) {
@@ -86,7 +86,7 @@ Result<bool> Run::take(Record& record) {
   return std::visit([&](auto& what) { return take(what); }, record);
 }
 
-void Run::remember(Moment moment) {
+void Run::remember(ReplayedEvent moment) {
   before_.push_back(std::move(moment));
   if (before_.size() > options_.before + 1) before_.pop_front();
 }

@@ -23,7 +23,7 @@ struct ReplayOptions {
 };
 
 // Something that entered the executor, in words.
-struct Moment {
+struct ReplayedEvent {
   std::uint64_t event = 0;  // counted from 1; of a plan's adoption, the event before it
   Nanos at;                 // since the first event
   std::uint64_t iterations = 0;
@@ -32,10 +32,10 @@ struct Moment {
 
 // Where the decision code did otherwise than the journal says.
 struct Difference {
-  Moment moment;
+  ReplayedEvent moment;
   std::vector<std::string> recorded, replayed;  // commands, in words
   std::size_t first = 0;                        // the first that differs; of the shorter list it is one past the end
-  std::vector<Moment> before;                   // the latest last
+  std::vector<ReplayedEvent> before;            // the latest last
 };
 
 // What a journal says, and what the decision code did now. Everything is as of the journal's end, or of the difference.
@@ -63,7 +63,7 @@ struct Replay {
   std::uint64_t tensors = 0, skipped_commands = 0;
   std::vector<Ledger::Flight> flights;  // moves that were not answered, the oldest first
   std::vector<std::string> waiting;     // streams that wait, in words
-  std::vector<Moment> last;             // what happened last, the latest last
+  std::vector<ReplayedEvent> last;      // what happened last, the latest last
 
   // Every command was as recorded, and the journal could be read to its end.
   bool equal() const { return end != End::difference && end != End::damaged; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | headers BUILD | tidy BUILD FOLDER sources|tests
+"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | names | headers BUILD | tidy BUILD FOLDER sources|tests
 
 Each is one test of CTest. headers and tidy remember in BUILD/lint what passed, and look again only at what changed.
 """
@@ -68,6 +68,19 @@ def check_sizes():
     return wrong
 
 
+def check_names():
+    """Two types of one name in two headers are one type to the linker, which takes the functions of either for both."""
+    where = {}
+    for file in ours(".h"):
+        if file.parts[0] == "src":
+            for name in re.findall(r"^(?:struct|class|enum class) (\w+)(?!\w|::)[^;()]*\{", (ROOT / file).read_text(), re.M):
+                where.setdefault(name, []).append(str(file))
+    twice = {name: files for name, files in where.items() if len(files) > 1}
+    for name, files in twice.items():
+        print(f"{name} is defined in {' and in '.join(files)}: give one of them another name")
+    return len(twice)
+
+
 def check_header(header, arguments, cache):
     depfile = cache.folder / (str(header).replace("/", "-") + ".d")
     command = ["g++", *arguments, "-fsyntax-only", "-MMD", "-MF", str(depfile), "-MT", "header", "-include", str(ROOT / header),
@@ -131,7 +144,8 @@ def check_tidy(build, folder, kind):
 
 
 def main():
-    checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "headers": check_headers, "tidy": check_tidy}
+    checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "names": check_names,
+              "headers": check_headers, "tidy": check_tidy}
     if len(sys.argv) < 2 or sys.argv[1] not in checks:
         sys.exit(__doc__)
     status = checks[sys.argv[1]](*sys.argv[2:])

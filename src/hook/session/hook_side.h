@@ -84,7 +84,7 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
 inline void add_iteration(Session& session, std::uint64_t duration_ns, std::uint64_t fault_count) noexcept {
   const std::uint64_t place = session.state.iteration_count.load(std::memory_order_relaxed);
   if (place < kMaxIterations) {
-    IterationRecord& record = session.state.iterations[place];
+    IterationFigures& record = session.state.iterations[place];
     record.duration_ns.store(duration_ns, std::memory_order_relaxed);
     record.faults.store(fault_count, std::memory_order_relaxed);
   }
@@ -121,7 +121,7 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
 
 inline void copy_text(std::span<char> field, std::string_view text) noexcept {
   const std::size_t size = std::min(text.size(), field.size() - 1);
-  std::memcpy(field.data(), text.data(), size);
+  if (size > 0) std::memcpy(field.data(), text.data(), size);  // An empty text may be nowhere.
   field[size] = 0;
 }
 

@@ -71,7 +71,7 @@ class OnceText {
     std::uint32_t expected = kEmpty;
     if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) return false;
     const std::size_t size = text.size() < kBytes ? text.size() : kBytes;
-    std::memcpy(text_.data(), text.data(), size);
+    if (size > 0) std::memcpy(text_.data(), text.data(), size);
     size_ = static_cast<std::uint32_t>(size);
     state_.store(kWritten, std::memory_order_release);
     return true;
@@ -97,7 +97,7 @@ struct UnmanagedProcess {
   OnceText<256> name;  // its command line
 };
 
-struct IterationRecord {
+struct IterationFigures {
   std::atomic<std::uint64_t> duration_ns{0};
   std::atomic<std::uint64_t> faults{0};
 };
@@ -158,7 +158,7 @@ struct SessionState {
   std::array<PlanRecord, kMaxPlans> plans;
 
   Counter iteration_count{0};  // may exceed the table
-  std::array<IterationRecord, kMaxIterations> iterations;
+  std::array<IterationFigures, kMaxIterations> iterations;
 
   Counter& moved(Tier from, Tier to) noexcept {
     return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];
