@@ -83,7 +83,10 @@ JournalFile::~JournalFile() {
 void JournalFile::append(std::string_view record) {
   std::unique_lock lock(mutex_);
   if (stopped_) return;
-  // One that is larger alone goes through: that is no fault of the disk.
+  if (record.size() > kMostRecordBytes.value)  // Readers take none that is larger.
+    return stop(lock, fmt::format("a plan takes {}, and a record at most {}", to_text(Bytes{record.size()}),
+                                  to_text(kMostRecordBytes)));
+  // One may wait alone, however large: that is no fault of the disk.
   if (!pending_.empty() && pending_.size() + record.size() > options_.most_pending.value)
     return stop(lock, fmt::format("the disk is slower than the run: more than {} waited to be written",
                                   to_text(options_.most_pending)));

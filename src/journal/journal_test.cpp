@@ -210,6 +210,20 @@ TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
   EXPECT_LT(replay.events, 3'000u);
 }
 
+TEST_F(JournalTest, WhatNoReaderWouldTakeEndsTheJournalWithItsReason) {
+  std::string told;
+  {
+    const auto file = journal({.on_stop = [&](std::string_view why) { told += why; }});
+    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+    RandomRun(6).play(executor, 10);
+    file->append(std::string(kMostRecordBytes.value + 1, 'x'));
+  }
+  EXPECT_NE(told.find("a record at most 8 MiB"), std::string::npos) << told;
+  const Replay replay = replayed(bytes());
+  EXPECT_EQ(replay.end, Replay::End::stopped);
+  EXPECT_EQ(replay.events, 10u);
+}
+
 TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
   std::string told;
   std::atomic<bool> full{false};

@@ -72,9 +72,9 @@ class Run {
   Replay replay_;
   Executor executor_;
   Ledger ledger_;
-  std::vector<std::unique_ptr<Adoption>> adopted_;  // the executor looks at the last one
-  std::vector<Command> commands_;                   // that the last event led to
-  bool answered_ = true;                            // the journal's answer to the last event has been compared
+  std::unique_ptr<Adoption> adopted_;  // the last, which the executor looks at
+  std::vector<Command> commands_;      // that the last event led to
+  bool answered_ = true;               // the journal's answer to the last event has been compared
   std::optional<Nanos> first_;
   Nanos at_;  // as the machine's clock has it
   std::deque<ReplayedEvent> before_;
@@ -98,8 +98,7 @@ Result<bool> Run::take(Adoption& adoption) {
   executor_.adopt(next->plan, next->kernels, next->iteration());
   ++replay_.plans;
   remember({replay_.events, replay_.time, replay_.iterations, text_of(*next)});
-  adopted_.clear();
-  adopted_.push_back(std::move(next));
+  adopted_ = std::move(next);
   return true;
 }
 

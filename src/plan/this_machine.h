@@ -24,8 +24,7 @@ std::string user_cache_folder();
 std::string kept_in(const ThisMachine& options);
 
 // The machine named "this" with the SSD that holds the folder: what the probe measured once, kept in a file that can be
-// read and edited. A kept
-// file that cannot be read is measured anew; one that cannot be written is no error.
+// read and edited. A kept file that cannot be read is measured anew; one that cannot be written is no error.
 Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe);
 
 }  // namespace spillway

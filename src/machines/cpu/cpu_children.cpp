@@ -96,8 +96,8 @@ void CpuMachine::serve(const ForkedChildren::Child& child, std::byte* address) {
     view = {Snapshots::View::Where::slot, block.slot};
   if (view.where == Snapshots::View::Where::lost)
     return end_child(child,
-                     "it wants a tensor as it was when the process was forked; its parent has changed that since, and "
-                     "the SSD had no space to keep it (--ssd-capacity), or failed");
+                     "it wants a tensor as it was when the process was forked, and that could not be kept: the SSD had "
+                     "no space (--ssd-capacity) or failed, or the parent held the tensor's pages (direct I/O, mlock)");
   const auto offset = static_cast<std::size_t>(address - this->address(id));
   const auto give = [&](std::size_t from, std::size_t size) {
     std::byte* to = this->address(id) + from;

@@ -43,8 +43,7 @@ void FaultReader::serve() noexcept {
       if (fault.moved_away)
         return fail_(
             "the script has given a tensor's memory other addresses (mremap), where it cannot be served; let it copy "
-            "the "
-            "tensor instead");
+            "the tensor instead");
       if (fault.thread == run_loop_.load(std::memory_order_relaxed)) {
         std::byte* page = page_of(fault.address);
         if (fault.write_protected)
