@@ -110,6 +110,7 @@ void append_result(Json& object, const Evaluation& evaluation) {
                                  {Tier::host, Tier::ssd},
                                  {Tier::ssd, Tier::host}})
     object["moved_bytes"][fmt::format("{}_to_{}", to_text(from), to_text(to))] = result.moved(from, to).value;
+  object["clean_drops_bytes"] = result.dropped_clean.value;
   for (const Tier tier : kTiers) object["peak_bytes"][std::string(to_text(tier))] = result.peak[tier].value;
   object["warmup_iterations"] = result.warmup_iterations;
   object["skipped_commands"] = result.skipped_commands;

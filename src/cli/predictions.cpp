@@ -52,12 +52,13 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
 RunReport::Outlook outlook(Predicted predicted, const SessionConfig& config) {
   RunReport::Outlook outlook{.budgets = std::move(predicted.budgets),
                              .kernels = predicted.kernels,
-                             .ssd_bytes = excess(predicted.bound.away, Bytes{config.host_budget_bytes}),
+                             .ssd_in = excess(predicted.bound.away, Bytes{config.host_budget_bytes}),
+                             .ssd_out = excess(predicted.bound.changed, Bytes{config.host_budget_bytes}),
                              .ssd_time = {}};
   const bool is_slower = std::min(config.rates.ssd_read, config.rates.ssd_write) < config.rates.copy;
-  if (is_slower && outlook.ssd_bytes > Bytes{})
-    outlook.ssd_time = std::max(transfer_time(outlook.ssd_bytes, {config.rates.ssd_write}),
-                                transfer_time(outlook.ssd_bytes, {config.rates.ssd_read}));
+  if (is_slower && outlook.ssd_in > Bytes{})
+    outlook.ssd_time = std::max(transfer_time(outlook.ssd_out, {config.rates.ssd_write}),
+                                transfer_time(outlook.ssd_in, {config.rates.ssd_read}));
   return outlook;
 }
 

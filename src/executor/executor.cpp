@@ -27,9 +27,9 @@ std::vector<BlockRange> union_of(std::span<const BlockAccess> accesses, bool wit
   return merged;
 }
 
-std::uint32_t common_blocks(BlockRange a, BlockRange b) {
+BlockRange common(BlockRange a, BlockRange b) {
   const BlockId begin = std::max(a.first, b.first), end = std::min(a.end(), b.end());
-  return begin < end ? end.value - begin.value : 0;
+  return {begin, begin < end ? end.value - begin.value : 0};
 }
 
 // For each kernel the index of its first command; the commands are ordered by kernel.
@@ -54,7 +54,9 @@ Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<Onl
 void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration) {
   plan_ = &plan;
   iteration_ = iteration;
-  migration_.begin_plan(!iteration.homes.empty(), Foresight(iteration.rows, kernel_count));
+  const bool keeps_copies = std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
+  migration_.begin_plan({.shared_blocks = !iteration.homes.empty(), .keeps_copies = keeps_copies},
+                        Foresight(iteration.rows, kernel_count));
   CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
   evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
@@ -92,6 +94,10 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   ready.working_set = union_of(event.accesses, !options_.kernels_fault);
   ready.state = StreamState::waiting;
   ready.missing = 0;
+  ready.written.clear();
+  for (const BlockAccess& access : event.accesses)
+    if (access.writes) ready.written.push_back(access.blocks);
+  for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   if (const auto& births = iteration_.births; ready.kernel.value < births.size())
     migration_.expect(
@@ -115,7 +121,7 @@ void Executor::look_ahead(const KernelReady& event, bool granted) {
   if (forecast.anew && (plan_ == nullptr || plan_->moves() == 0))
     migration_.drop_planned_prefetches();  // They were for what does not come.
   for (ExpectedUse& use : forecast.added) {
-    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks);
+    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks, false);
     migration_.protection().expect(event.stream, std::move(use));
   }
 }
@@ -142,7 +148,7 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::
     const BlockState state = table().state(block);
     const bool on_its_way = state == BlockState::leaving || state == BlockState::arriving;
     const bool needed = all || on_its_way || (state == BlockState::stored && is_issued(block));
-    if (state == BlockState::resident || !needed) {
+    if (on_device(state) || !needed) {
       ask();
       continue;
     }
@@ -191,13 +197,16 @@ void Executor::settle(std::vector<Command>& out) {
     migration_.pump(arrived_, out);
     if (arrived_.empty()) return;
     for (const BlockRange& blocks : arrived_) {
+      for (const Stream& stream : streams_)
+        if (stream.state != StreamState::idle)
+          for (const BlockRange& written : stream.written) migration_.written(common(written, blocks), out);
       for (std::uint32_t index = 0; index < streams_.size(); ++index) {
         Stream& waiting = streams_[index];
         if (waiting.state != StreamState::waiting) continue;
         std::uint64_t here = 0;
         auto range = std::ranges::lower_bound(waiting.working_set, blocks.first, std::less_equal{}, &BlockRange::end);
         for (; range != waiting.working_set.end() && range->first < blocks.end(); ++range)
-          here += common_blocks(*range, blocks);
+          here += common(*range, blocks).count;
         waiting.missing -= std::min(waiting.missing, here);
         if (here > 0 && waiting.missing == 0) launch({index}, out);
       }
@@ -218,8 +227,9 @@ void Executor::planned_after(KernelId kernel) {
 void Executor::planned_at(KernelId kernel) {
   if (std::size_t{kernel.value} + 1 >= prefetches_from_.size()) return;
   for (std::uint32_t at = prefetches_from_[kernel.value]; at < prefetches_from_[kernel.value + 1]; ++at) {
-    const auto blocks = home(plan_->prefetches[at].tensor);
-    skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks);
+    const Prefetch& prefetch = plan_->prefetches[at];
+    const auto blocks = home(prefetch.tensor);
+    skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks, prefetch.keeps_copy);
   }
 }
 

@@ -51,6 +51,7 @@ class Executor {
 
   const PageTable& table() const { return migration_.table(); }
   const PerLink<Bytes>& moved() const { return migration_.moved(); }
+  Bytes dropped_clean() const { return migration_.dropped_clean(); }
   const std::optional<Failure>& failure() const { return migration_.failure(); }
   // The plan's, whose tensor was not where it said.
   std::uint64_t skipped_commands() const { return skipped_commands_; }
@@ -61,7 +62,8 @@ class Executor {
     StreamState state = StreamState::idle;
     KernelId kernel;
     std::vector<BlockRange> working_set;  // disjoint, ascending
-    std::uint64_t missing = 0;            // blocks that the kernel waits for
+    std::vector<BlockRange> written;
+    std::uint64_t missing = 0;  // blocks that the kernel waits for
   };
   struct Lodging {  // where a tensor lives
     BlockRange blocks;

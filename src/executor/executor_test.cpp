@@ -31,11 +31,12 @@ class Choices {
   std::uint32_t left_;
 };
 
-// Holds real contents (a stamp for each block), finishes moves in any order, fails some, and is late with cancels.
+// Holds real contents (a stamp for each block), finishes moves in any order, fails some, and is late with cancels. What
+// leaves as clean must be as its copy if `all_is_told`: all writes are those of kernels that say so.
 class HostileMachine {
  public:
-  HostileMachine(std::uint32_t blocks, std::uint32_t frames, bool failing)
-      : device_(blocks), below_(blocks), frames_(frames), failing_(failing) {}
+  HostileMachine(std::uint32_t blocks, std::uint32_t frames, bool failing, bool all_is_told)
+      : device_(blocks), below_(blocks), frames_(frames), failing_(failing), all_is_told_(all_is_told) {}
 
   void submit(const std::vector<Command>& commands, std::vector<bool>& launched) {
     for (const Command& command : commands) {
@@ -46,7 +47,10 @@ class HostileMachine {
           auto& from = move->from == Tier::device ? device_[block.value] : below_[block.value];
           CHECK(from.has_value());
           flights_.back().bytes.push_back(*from);
-          if (move->from == Tier::device) from.reset();  // Unmapped from here on.
+          if (move->from != Tier::device) continue;
+          CHECK(below_[block.value].has_value() == move->clean);
+          if (move->clean && all_is_told_) CHECK(*below_[block.value] == *from);
+          from.reset();  // Unmapped from here on.
         }
       } else if (const auto* populate = std::get_if<Populate>(&command)) {
         take_frames(populate->blocks.count);
@@ -86,10 +90,13 @@ class HostileMachine {
     for (std::uint32_t i = 0; i < flight.move.blocks.count; ++i) {
       const std::uint32_t block = flight.move.blocks.first.value + i;
       if (cancelled || failed) {
-        if (flight.move.from == Tier::device) map(block, flight.bytes[i]);
+        if (flight.move.from == Tier::device) {
+          map(block, flight.bytes[i]);
+          below_[block].reset();
+        }
       } else if (flight.move.to == Tier::device) {
         map(block, flight.bytes[i]);
-        below_[block].reset();
+        if (!flight.move.clean) below_[block].reset();
       } else {
         below_[block] = flight.bytes[i];
       }
@@ -125,7 +132,7 @@ class HostileMachine {
   std::vector<std::uint32_t> mapped_;
   std::vector<Flight> flights_;
   std::uint32_t frames_, in_use_ = 0;
-  bool failing_;
+  bool failing_, all_is_told_;
   std::uint32_t moves_ = 0;
   PerTier<std::uint32_t> failed_writes_;
   std::map<std::uint32_t, std::uint32_t> failed_reads_;
@@ -138,12 +145,13 @@ constexpr std::uint32_t kTensors = 60;
 // Moves of any tensor at any time, whether it is alive then or not.
 Plan random_plan(std::uint64_t seed) {
   Choices choices(seed, 0);
+  const bool copies = choices.below(2) == 0;
   Plan plan;
   for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
     for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
       if (choices.below(6) == 0)
         plan.evictions.push_back({{tensor}, {kernel}, choices.below(2) == 0 ? Tier::host : Tier::ssd});
-      if (choices.below(6) == 0) plan.prefetches.push_back({{tensor}, {kernel}});
+      if (choices.below(6) == 0) plan.prefetches.push_back({{tensor}, {kernel}, copies && choices.below(2) == 0});
     }
   return plan;
 }
@@ -177,14 +185,14 @@ class RandomProgram {
  public:
   struct Shape {
     std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
-    bool faults, keep_dead, failing, planned, homes, online;
+    bool faults, keep_dead, failing, planned, homes, online, all_is_told;
     std::uint64_t plan_seed;
   };
 
   RandomProgram(const Shape& shape, Choices& choices)
       : shape_(shape),
         choices_(choices),
-        machine_(shape.blocks, shape.device_blocks, shape.failing),
+        machine_(shape.blocks, shape.device_blocks, shape.failing, shape.all_is_told),
         expected_(shape.blocks),
         streams_(shape.streams),
         launched_(shape.streams),
@@ -217,7 +225,11 @@ class RandomProgram {
  private:
   struct Stream {
     std::vector<BlockAccess> accesses;
-    std::vector<std::uint32_t> touches;  // blocks still to touch, the last one first
+    struct Touch {
+      std::uint32_t block;
+      bool writes;
+    };
+    std::vector<Touch> touches;  // still to come, the last one first
     bool running = false, faulted = false;
   };
 
@@ -241,7 +253,7 @@ class RandomProgram {
     machine_.submit(commands, launched_);
     for (const std::uint32_t block : machine_.take_mapped())
       for (Stream& stream : streams_)
-        if (stream.faulted && stream.touches.back() == block) stream.faulted = false;
+        if (stream.faulted && stream.touches.back().block == block) stream.faulted = false;
   }
 
   void step() {
@@ -300,7 +312,7 @@ class RandomProgram {
     stream.touches.clear();
     for (const BlockAccess& access : stream.accesses)
       for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-        stream.touches.push_back(block.value);
+        stream.touches.push_back({block.value, access.writes || !shape_.all_is_told});
     stream.running = true;
     stream.faulted = false;
     launched_[index] = false;
@@ -315,7 +327,7 @@ class RandomProgram {
       stream.running = false;
       return tell(KernelDone{{index}});
     }
-    const std::uint32_t block = stream.touches.back();
+    const auto [block, writes] = stream.touches.back();
     auto& bytes = machine_.on_device(block);
     if (!bytes) {
       RC_ASSERT(shape_.faults);                             // Without faults everything must be there at the launch.
@@ -324,7 +336,7 @@ class RandomProgram {
       return tell(Faulted{{index}, {{block}, 1}});
     }
     if (expected_[block]) RC_ASSERT(*bytes == *expected_[block]);
-    expected_[block] = bytes = ++stamp_;
+    if (writes) expected_[block] = bytes = ++stamp_;
     stream.touches.pop_back();
   }
 
@@ -359,6 +371,7 @@ void check_random_programs(bool faults) {
                    .planned = *rc::gen::arbitrary<bool>(),
                    .homes = *rc::gen::arbitrary<bool>(),
                    .online = *rc::gen::arbitrary<bool>(),
+                   .all_is_told = *rc::gen::arbitrary<bool>(),
                    .plan_seed = *rc::gen::arbitrary<std::uint64_t>()},
                   choices)
         .run();
@@ -472,6 +485,93 @@ TEST(Executor, APrefetchThatComesTooLateDoesNotUndoTheNextEviction) {
   const std::size_t before = run.commands.size();
   run.tell(MoveDone{run.first.id});
   EXPECT_EQ(run.commands.size(), before);
+}
+
+// One tensor that a plan brings back, its copy kept, when kernel 0 starts, and evicts when kernel 1 has ended.
+struct KeptCopy {
+  explicit KeptCopy(Bytes ssd = kBlockBytes * 10) {
+    plan.prefetches = {{{0}, {0}, true}};
+    plan.evictions = {{{0}, {1}, Tier::ssd}};
+    PageTable table({kBlockBytes * 4, {}, ssd});
+    table.add_blocks(6, kBlockBytes);
+    table.place({0}, Tier::ssd);
+    executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {}});
+    executor->adopt(plan, 2);
+    tell(Allocated{{0}, {{0}, 1}});
+    kernel(0, {});
+    come = last_move();
+    EXPECT_TRUE(come.clean);
+  }
+  void tell(const Event& event) { executor->on(event, commands); }
+  void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
+    if (kernel > 0) tell(KernelDone{{0}});
+    tell(KernelReady{{0}, {kernel}, accesses});
+  }
+  BlockState state() const { return executor->table().state({0}); }
+  const Move& last_move() const { return std::get<Move>(commands.back()); }
+  bool gave_up_copy() const {
+    const auto* discard = std::get_if<Discard>(&commands.back());
+    return discard != nullptr && discard->tier == Tier::ssd && discard->blocks.contains({0});
+  }
+
+  Plan plan;
+  std::optional<Executor> executor;
+  std::vector<Command> commands;
+  Move come;
+};
+
+TEST(Executor, WhatNobodyHasWrittenLeavesAsClean) {
+  KeptCopy run;
+  run.tell(MoveDone{run.come.id});
+  EXPECT_EQ(run.state(), BlockState::clean);
+  run.kernel(1, {{.blocks = {{0}, 1}}});
+  run.tell(KernelDone{{0}});
+  EXPECT_TRUE(run.last_move().clean);
+  run.tell(MoveDone{run.last_move().id});
+  EXPECT_EQ(run.state(), BlockState::stored);
+  EXPECT_EQ(run.executor->dropped_clean(), kBlockBytes);
+  EXPECT_EQ(run.executor->moved()(Tier::device, Tier::ssd), Bytes{});
+}
+
+TEST(Executor, AKernelThatWritesMakesTheCopyWorthless) {
+  KeptCopy run;
+  run.tell(MoveDone{run.come.id});
+  run.kernel(1, {{.blocks = {{0}, 1}, .writes = true, .sparse = true}});
+  EXPECT_TRUE(std::ranges::any_of(run.commands,
+                                  [](const Command& command) { return std::holds_alternative<Discard>(command); }));
+  EXPECT_EQ(run.state(), BlockState::resident);
+  run.tell(KernelDone{{0}});
+  EXPECT_FALSE(run.last_move().clean);
+}
+
+TEST(Executor, WhatArrivesForAKernelThatWritesHasNoCopyLeft) {
+  KeptCopy run;
+  run.kernel(1, {{.blocks = {{0}, 1}, .writes = true}});
+  run.tell(MoveDone{run.come.id});
+  EXPECT_EQ(run.state(), BlockState::resident);
+  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+}
+
+TEST(Executor, CopiesGiveWayToWhatMustLeave) {
+  KeptCopy run(kBlockBytes);
+  run.tell(MoveDone{run.come.id});
+  run.tell(Allocated{{1}, {{1}, 4}});
+  for (std::uint32_t block = 1; block < 4; ++block) run.tell(Faulted{{1}, {{block}, 1}});
+  EXPECT_EQ(run.state(), BlockState::clean);
+  const BlockAccess keeps[] = {{.blocks = {{0}, 1}}};
+  run.tell(KernelReady{{2}, kNoKernel, keeps});  // It stays, so another one must leave.
+  run.tell(Faulted{{1}, {{4}, 1}});
+  EXPECT_TRUE(run.last_move().to == Tier::ssd && !run.last_move().clean);
+  EXPECT_EQ(run.state(), BlockState::resident);
+  EXPECT_FALSE(run.executor->failure());
+}
+
+TEST(Executor, ADeadTensorsCopyIsGivenUpAtOnce) {
+  KeptCopy run;
+  run.tell(MoveDone{run.come.id});
+  run.tell(Freed{{0}, {{0}, 1}});
+  EXPECT_EQ(run.state(), BlockState::empty);
+  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
 }
 
 TEST(ExecutorProperty, NoOrderOfEventsLosesBytesOrExceedsTheBudgetWhenKernelsFault) { check_random_programs(true); }

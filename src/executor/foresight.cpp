@@ -37,7 +37,7 @@ std::optional<BlockId> Foresight::victim(const PageTable& table) const {
   for (auto at = by_next_use_.rbegin(); at != by_next_use_.rend(); ++at) {
     const BlockRange blocks = rows_[at->second].blocks;
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
-      if (table.state(block) == BlockState::resident && table.live(block) && !table.pinned(block)) return block;
+      if (on_device(table.state(block)) && table.live(block) && !table.pinned(block)) return block;
   }
   return std::nullopt;
 }

@@ -70,6 +70,9 @@ struct Move {
   Tier from, to;
   Urgency urgency;
   bool first_piece = true;  // false: it continues the move before it on this link, whose latency is paid
+  // Up: the lower copy stays. Down: such a copy is still there, and no kernel has written since; what the machine finds
+  // to be the same all the same need not be copied. A move down that fails gives the copy up.
+  bool clean = false;
 };
 // Maps frames without contents at once: the first touch of new blocks. No event answers it.
 struct Populate {

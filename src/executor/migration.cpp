@@ -68,6 +68,9 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
       return;  // Dropped on arrival.
     case BlockState::leaving:
       return recall(block, out);
+    case BlockState::clean:
+      give_up_copy(block, out);
+      [[fallthrough]];
     case BlockState::resident:
       if (options_.keep_dead_blocks) return;
       return drop(block, out);
@@ -81,6 +84,17 @@ void Migration::drop(BlockId dead, std::vector<Command>& out) {
   ready_frames_.erase(dead);
   discard(dead, Tier::device, out);
   table_.drop(dead);
+}
+
+void Migration::give_up_copy(BlockId block, std::vector<Command>& out) {
+  discard(block, table_.lower(block), out);
+  table_.give_up_copy(block);
+}
+
+void Migration::written(BlockRange blocks, std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) {
+    if (table_.state(block) == BlockState::clean) give_up_copy(block, out);
+  });
 }
 
 void Migration::recall(BlockId block, std::vector<Command>& out) {
@@ -111,12 +125,12 @@ void Migration::ask(const Wish& wish) {
 }
 
 bool Migration::eviction_possible(BlockId block) const {
-  return table_.state(block) == BlockState::resident && table_.live(block) && (plan_shared_ || !table_.shared(block)) &&
+  return on_device(table_.state(block)) && table_.live(block) && (plan_.shared_blocks || !table_.shared(block)) &&
          !table_.pinned(block);
 }
 
-void Migration::begin_plan(bool shared_blocks, Foresight foresight) {
-  plan_shared_ = shared_blocks;
+void Migration::begin_plan(PlanOptions options, Foresight foresight) {
+  plan_ = options;
   foresight_ = std::move(foresight);
   expected_.clear();
   evictions_ = {};
@@ -150,9 +164,9 @@ bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Com
       if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
       const auto victim = next_victim();
       if (!victim) return false;
-      const auto to = table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+      const auto to = table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
       if (table_.live(*victim) && !to) return false;
-      to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::need}, false, out) : drop(*victim, out);
+      to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::need}, {}, out) : drop(*victim, out);
     }
     if (!table_.live(block)) {  // Nobody lives in it yet, and it must not go at once.
       table_.hold(block);
@@ -173,7 +187,7 @@ bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   return any;
 }
 
-bool Migration::plan_prefetch(BlockRange blocks) {
+bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   drop_planned_evictions(blocks);
   bool any = false;
   while (blocks.count > 0) {  // Victims may have scattered the tensor over both tiers: one wish for each run.
@@ -187,7 +201,7 @@ bool Migration::plan_prefetch(BlockRange blocks) {
       return other_below == below && (!below || table_.lower(block) == tier);
     };
     while (count < blocks.count && same({blocks.first.value + count})) ++count;
-    if (below) prefetches_[tier].push({blocks.first, count});
+    if (below) prefetches_[tier].push({blocks.first, count}, keeps_copy);
     any |= below;
     drop_front(blocks, count);
   }
@@ -233,7 +247,7 @@ bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Comma
 Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   while (wish.rest.count > 0) {
     const BlockState state = table_.state(wish.rest.first);
-    if (state == BlockState::resident) {
+    if (on_device(state)) {
       // Called back, or brought for somebody else; it must stay until the instruction that touches it is done.
       protect({wish.rest.first, 1}, wish.by);
       drop_front(wish.rest, 1);
@@ -249,7 +263,8 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
       protect(piece, wish.by);
       arrived.push_back(piece);
     } else {
-      start_move(piece, table_.lower(piece.first), Tier::device, wish.by, wish.begun, out);
+      start_move(piece, table_.lower(piece.first), Tier::device, wish.by,
+                 {.continues = wish.begun, .keeps_copy = plan_.keeps_copies}, out);
       wish.begun = true;
     }
     drop_front(wish.rest, piece.count);
@@ -268,7 +283,8 @@ BlockRange Migration::first_piece(BlockRange rest) const {
   std::uint32_t count = 1;
   while (count < rest.count && count < options_.piece_blocks) {
     const BlockId block{rest.first.value + count};
-    if (table_.state(block) != state || (state == BlockState::stored && table_.lower(block) != lower)) break;
+    const bool below = state == BlockState::stored || state == BlockState::clean;
+    if (table_.state(block) != state || (below && table_.lower(block) != lower)) break;
     ++count;
   }
   return {rest.first, count};
@@ -309,9 +325,9 @@ void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
   while (table_.room(Tier::device) + table_.leaving() < needed) {
     const auto victim = next_victim();
     if (!victim) return;
-    const auto to = table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+    const auto to = table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
     if (table_.live(*victim) && (!to || planned_in_flight_(Tier::device, *to) >= options_.planned_in_flight)) return;
-    to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::plan}, false, out) : drop(*victim, out);
+    to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::plan}, {}, out) : drop(*victim, out);
   }
 }
 
@@ -320,7 +336,7 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
-  const auto to = victim && table_.live(*victim) ? victim_tier(table_.bytes(*victim)) : std::nullopt;
+  const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
   if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
     if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
@@ -334,7 +350,7 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
     if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
     return false;
   }
-  start_move({*victim, 1}, Tier::device, *to, by, false, out);
+  start_move({*victim, 1}, Tier::device, *to, by, {}, out);
   return true;
 }
 
@@ -345,11 +361,24 @@ std::optional<BlockId> Migration::next_victim() {
   return table_.victim();
 }
 
-std::optional<Tier> Migration::victim_tier(Bytes bytes) const {
+std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
+  if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
+  const Bytes bytes = table_.bytes(victim);
   const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
+  give_up_copies(Tier::ssd, bytes, out);
   if (takes(Tier::ssd)) return Tier::ssd;
   return std::nullopt;
+}
+
+// Until that many bytes have room on the tier; false if they have not, and no copy is left.
+bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
+  while (table_.room(tier) < needed) {
+    const auto copy = table_.copy_on(tier);
+    if (!copy) return false;
+    give_up_copy(*copy, out);
+  }
+  return true;
 }
 
 void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
@@ -364,8 +393,10 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
     std::uint32_t count = 1;
     while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
     piece.count = count;
-    if (table_.room(to) < bytes_of(piece)) return;
-    start_move(piece, Tier::device, to, {.urgency = Urgency::plan}, wish.begun, out);
+    const bool has_copy = table_.state(piece.first) == BlockState::clean;
+    if (!has_copy && !give_up_copies(to, bytes_of(piece), out)) return;
+    start_move(piece, Tier::device, has_copy ? table_.lower(piece.first) : to, {.urgency = Urgency::plan},
+               {.continues = wish.begun}, out);
     queue.drop_front(piece.count, true);
   }
 }
@@ -385,26 +416,35 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
     while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
     if (births_ahead_) evict_ahead(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
-    start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan}, wish.begun, out);
+    start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan},
+               {.continues = wish.begun, .keeps_copy = wish.keeps_copy}, out);
     queue.drop_front(piece.count, true);
   }
 }
 
-void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, bool continues,
+void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, Start how,
                            std::vector<Command>& out) {
+  // Copies are kept on the SSD only: to and from host memory real machines move the pages themselves.
+  const bool clean =
+      to == Tier::device ? how.keeps_copy && from == Tier::ssd : table_.state(blocks.first) == BlockState::clean;
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
   // Victims are chosen one at a time; neighbours that came one after the other leave together.
   if (!out.empty() && blocks.count == 1 && to != Tier::device)
-    if (auto* last = std::get_if<Move>(&out.back()); last && last->blocks.end() == blocks.first && last->to == to &&
-                                                     last->from == from && last->urgency == by.urgency &&
-                                                     last->blocks.count < options_.piece_blocks) {
+    if (auto* last = std::get_if<Move>(&out.back());
+        last && last->blocks.end() == blocks.first && last->to == to && last->from == from &&
+        last->urgency == by.urgency && last->clean == clean && last->blocks.count < options_.piece_blocks) {
       ++last->blocks.count;
       CHECK(flights_.back().move.id == last->id);
       flights_.back().move = *last;
       return;
     }
-  const Move move{
-      .id = {next_move_++}, .blocks = blocks, .from = from, .to = to, .urgency = by.urgency, .first_piece = !continues};
+  const Move move{.id = {next_move_++},
+                  .blocks = blocks,
+                  .from = from,
+                  .to = to,
+                  .urgency = by.urgency,
+                  .first_piece = !how.continues,
+                  .clean = clean};
   if (by.urgency == Urgency::plan) ++planned_in_flight_(from, to);
   flights_.push_back({.move = move, .by = by});
   out.push_back(move);
@@ -422,13 +462,17 @@ Migration::Flight Migration::land(MoveId move) {
 void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   const Flight flight = land(id);
   const Move& move = flight.move;
-  moved_(move.from, move.to) += bytes_of(move.blocks);
+  const bool up = move.to == Tier::device;
+  (move.clean && !up ? dropped_clean_ : moved_(move.from, move.to)) += bytes_of(move.blocks);
   failed_writes_[move.to] = 0;
   for_each_block(move.blocks, [&](BlockId block) {
-    move.to == Tier::device ? table_.fetched(block) : table_.evicted(block);
+    if (up)
+      move.clean ? table_.copied(block) : table_.fetched(block);
+    else
+      table_.evicted(block);
     if (!table_.live(block)) bury(block, out);
   });
-  if (move.to != Tier::device) return;
+  if (!up) return;
   protect(move.blocks, flight.by);
   arrived.push_back(move.blocks);
 }
@@ -444,7 +488,10 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   if (!up) {
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
     if (!cancelled) ++failed_writes_[move.to];
-    if (!flight.recalled) give_up_ready_frames(out);  // They may be what there is no space for.
+    if (!flight.recalled) {  // These may be what there is no space for.
+      give_up_ready_frames(out);
+      give_up_copies(move.to, table_.room(move.to) + bytes_of(move.blocks), out);
+    }
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;

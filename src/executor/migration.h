@@ -59,22 +59,27 @@ class Migration {
   // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
 
-  // Another plan is followed from now on: what the last one wanted is forgotten. Whether planned evictions may take
-  // blocks in which several tensors live.
-  void begin_plan(bool shared_blocks, Foresight foresight);
+  struct PlanOptions {
+    bool shared_blocks = false;  // planned evictions may take blocks in which several tensors live
+    bool keeps_copies = false;   // what comes from the SSD unplanned leaves its copy there
+  };
+  // Another plan is followed from now on: what the last one wanted is forgotten.
+  void begin_plan(PlanOptions options, Foresight foresight);
   Foresight& foresight() { return foresight_; }
   // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
   // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
   // come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
   void drop_planned_prefetches();
+  // A kernel that is about to start, or runs, writes to these blocks: copies below are worth nothing.
+  void written(BlockRange blocks, std::vector<Command>& out);
   // From now on room is made for planned prefetches, and for so much that will be made: blocks leave that nothing
   // protects (DeepUM section 5.1). Nothing: what is only planned waits until there is room.
   void make_room_ahead(std::optional<Bytes> births) { births_ahead_ = births; }
   // Planned moves of a tensor; false if there is nothing to move (the command is skipped). Each replaces what is left
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
-  bool plan_prefetch(BlockRange blocks);
+  bool plan_prefetch(BlockRange blocks, bool keeps_copy);
   // A kernel starts to use these blocks: evictions of them that still wait are pointless.
   void drop_planned_evictions(BlockRange blocks);
   // The parts of `blocks` for which a planned prefetch has been issued and still waits in its queue.
@@ -88,6 +93,7 @@ class Migration {
   void failed(MoveId move, bool cancelled, std::vector<BlockRange>& arrived, std::vector<Command>& out);
 
   const PerLink<Bytes>& moved() const { return moved_; }
+  Bytes dropped_clean() const { return dropped_clean_; }  // left for the SSD without a copy, as far as is known here
   const std::optional<Failure>& failure() const { return failure_; }  // set for good
 
  private:
@@ -124,12 +130,18 @@ class Migration {
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
-  std::optional<Tier> victim_tier(Bytes bytes) const;
+  std::optional<Tier> victim_tier(BlockId victim, std::vector<Command>& out);
+  bool give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out);
+  void give_up_copy(BlockId block, std::vector<Command>& out);
   void give_up_ready_frames(std::vector<Command>& out);
   bool serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
-  void start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, bool continues, std::vector<Command>& out);
+  struct Start {
+    bool continues = false;  // the move before it
+    bool keeps_copy = false;
+  };
+  void start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, Start how, std::vector<Command>& out);
   Flight land(MoveId move);
 
   PageTable table_;
@@ -143,10 +155,11 @@ class Migration {
   PerLink<std::uint32_t> planned_in_flight_;
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;
+  Bytes dropped_clean_;
   PerTier<std::uint32_t> failed_writes_;  // in a row
   std::optional<Failure> failure_;
   std::optional<Bytes> births_ahead_;
-  bool plan_shared_ = false;
+  PlanOptions plan_;
   Foresight foresight_;
   std::uint32_t next_move_ = 0;
 };

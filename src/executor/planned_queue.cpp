@@ -11,18 +11,18 @@ PlannedQueue::ByFirst::const_iterator PlannedQueue::first_overlapping(BlockRange
   return at;
 }
 
-void PlannedQueue::push(BlockRange blocks) {
+void PlannedQueue::push(BlockRange blocks, bool keeps_copy) {
   BlockRange part{blocks.first, 0};
   for (const BlockRange& waiting : overlapping(blocks)) {
-    if (part.first < waiting.first) add({part.first, waiting.first.value - part.first.value});
+    if (part.first < waiting.first) add({part.first, waiting.first.value - part.first.value}, keeps_copy);
     part.first = waiting.end();
   }
-  if (part.first < blocks.end()) add({part.first, blocks.end().value - part.first.value});
+  if (part.first < blocks.end()) add({part.first, blocks.end().value - part.first.value}, keeps_copy);
 }
 
-void PlannedQueue::add(BlockRange blocks) {
+void PlannedQueue::add(BlockRange blocks, bool keeps_copy) {
   by_first_.emplace(blocks.first, next_turn_);
-  by_turn_.emplace(next_turn_++, Wish{.rest = blocks});
+  by_turn_.emplace(next_turn_++, Wish{.rest = blocks, .keeps_copy = keeps_copy});
 }
 
 void PlannedQueue::drop_front(std::uint32_t count, bool begun) {

@@ -14,12 +14,13 @@ namespace spillway {
 class PlannedQueue {
  public:
   struct Wish {
-    BlockRange rest;     // what has not been started yet; never empty
-    bool begun = false;  // a piece of it has been
+    BlockRange rest;          // what has not been started yet; never empty
+    bool keeps_copy = false;  // where it comes from
+    bool begun = false;       // a piece of it has been started
   };
 
   // What waits already keeps its turn; the rest gets the last one.
-  void push(BlockRange blocks);
+  void push(BlockRange blocks, bool keeps_copy = false);
   bool empty() const { return by_turn_.empty(); }
   const Wish& front() const { return by_turn_.begin()->second; }
   // The first wish's first blocks are started, or need not be.
@@ -31,7 +32,7 @@ class PlannedQueue {
  private:
   using ByFirst = std::map<BlockId, std::uint64_t>;
   ByFirst::const_iterator first_overlapping(BlockRange blocks) const;
-  void add(BlockRange blocks);
+  void add(BlockRange blocks, bool keeps_copy);
 
   std::map<std::uint64_t, Wish> by_turn_;
   ByFirst by_first_;  // the turn of the wish that begins there

@@ -57,8 +57,8 @@ void fields(auto& code, Is<Launch> auto& command) {
   code(stream);
 }
 void fields(auto& code, Is<Move> auto& command) {
-  auto& [id, blocks, from, to, urgency, first_piece] = command;
-  code(id, blocks, from, to, urgency, first_piece);
+  auto& [id, blocks, from, to, urgency, first_piece, clean] = command;
+  code(id, blocks, from, to, urgency, first_piece, clean);
 }
 void fields(auto& code, Is<Populate> auto& command) {
   auto& [blocks] = command;
@@ -83,8 +83,8 @@ void fields(auto& code, Is<Eviction> auto& eviction) {
   code(tensor, after, to);
 }
 void fields(auto& code, Is<Prefetch> auto& prefetch) {
-  auto& [tensor, at] = prefetch;
-  code(tensor, at);
+  auto& [tensor, at, keeps_copy] = prefetch;
+  code(tensor, at, keeps_copy);
 }
 void fields(auto& code, Is<Foresight::Row> auto& row) {
   auto& [blocks, uses] = row;

@@ -204,7 +204,7 @@ TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
     disk_answers.count_down();
   }
   const Replay replay = replayed(bytes());
-  EXPECT_EQ(replay.end, Replay::End::stopped);
+  EXPECT_EQ(replay.end, Replay::End::stopped) << replay.why;
   EXPECT_TRUE(replay.equal());
   EXPECT_GT(replay.events, 10u);
   EXPECT_LT(replay.events, 3'000u);
@@ -275,9 +275,9 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_NE(why_none("").find("is no journal"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 2\n").find("is a journal of version '2'"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 1\n").find("does not say what the run began with"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 1\nzzzz").find("damaged"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 3\n").find("is a journal of version '3'"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 2\n").find("does not say what the run began with"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 2\nzzzz").find("damaged"), std::string::npos);
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.

@@ -37,7 +37,7 @@ void RandomRun::adopt(JournalledExecutor& executor) {
     for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
       for (std::uint32_t count = below(4); count > 0; --count) {
         next->plan.evictions.push_back({{below(kTensors)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
-        next->plan.prefetches.push_back({{below(kTensors)}, {kernel}});
+        next->plan.prefetches.push_back({{below(kTensors)}, {kernel}, below(4) == 0});
       }
   }
   executor.adopt(next->plan, next->kernels, next->iteration());

@@ -81,8 +81,9 @@ class Run {
 };
 
 Result<bool> Run::take(Record& record) {
-  // An event that led to nothing has no answer in the journal.
-  if (!std::holds_alternative<Asked>(record) && !answered_ && !compare({})) return false;
+  // An event that led to nothing has no answer in the journal; nor has, maybe, the last one of a journal that stops.
+  const bool has_answer = std::holds_alternative<Asked>(record) || std::holds_alternative<Stopped>(record);
+  if (!has_answer && !answered_ && !compare({})) return false;
   return std::visit([&](auto& what) { return take(what); }, record);
 }
 
@@ -195,7 +196,7 @@ Replay Run::finish(Replay::End end, std::string why) {
   for (const auto& [stream, kernel] : ledger_.kernels())
     if (!kernel.launched) replay_.waiting.push_back(waiting_text(stream, kernel));
   for (const auto& [stream, fault] : ledger_.faults())
-    if (table.state(fault.blocks.first) != BlockState::resident)
+    if (!on_device(table.state(fault.blocks.first)))
       replay_.waiting.push_back(fmt::format("stream {} has waited {} for {}, on which it faulted", stream.value,
                                             to_text(at_ - fault.since), text_of(fault.blocks)));
   replay_.last.assign(before_.begin(), before_.end());

@@ -57,9 +57,10 @@ std::string_view urgency_name(Urgency urgency) {
 
 std::string text(const Launch& command) { return fmt::format("launch the kernel of stream {}", command.stream.value); }
 std::string text(const Move& command) {
-  return fmt::format("move {}: {} from {} to {}, for {}{}", command.id.value, text_of(command.blocks),
-                     to_text(command.from), to_text(command.to), urgency_name(command.urgency),
-                     command.first_piece ? "" : ", continued");
+  const std::string_view copy = command.to == Tier::device ? ", keeping the copy" : ", clean";
+  return fmt::format("move {}: {} from {} to {}{}, for {}{}", command.id.value, text_of(command.blocks),
+                     to_text(command.from), to_text(command.to), command.clean ? copy : "",
+                     urgency_name(command.urgency), command.first_piece ? "" : ", continued");
 }
 std::string text(const Populate& command) { return fmt::format("map empty {}", text_of(command.blocks)); }
 std::string text(const Discard& command) {

@@ -37,7 +37,7 @@ void PageTable::hold(BlockId id) {
   if (block.tensors > 0 || block.held) return;
   if (block.listed) unlist(id.value);
   block.held = true;
-  if (block.state == BlockState::resident) list(id.value);
+  if (on_device(block.state)) list(id.value);
 }
 
 void PageTable::pin(BlockId id) { ++blocks_[id.value].pins; }
@@ -60,10 +60,15 @@ void PageTable::populate(BlockId id) {
 void PageTable::evict(BlockId id, Tier to) {
   CHECK(to != Tier::device);
   Block& block = blocks_[id.value];
+  const bool has_copy = block.state == BlockState::clean;
+  CHECK(!has_copy || block.lower == to);
   step(block, BlockEvent::evict);
   unlist(id.value);
+  if (has_copy)
+    copies_[to].erase(id.value);
+  else
+    take(to, block);
   block.lower = to;
-  take(to, block);
   leaving_ += Bytes{block.bytes};
 }
 
@@ -93,6 +98,20 @@ void PageTable::fetched(BlockId id) {
   step(block, BlockEvent::fetched);
   give(block.lower, block);
   list(id.value);
+}
+
+void PageTable::copied(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::copied);
+  copies_[block.lower].insert(id.value);
+  list(id.value);
+}
+
+void PageTable::give_up_copy(BlockId id) {
+  Block& block = blocks_[id.value];
+  step(block, BlockEvent::give_up_copy);
+  copies_[block.lower].erase(id.value);
+  give(block.lower, block);
 }
 
 void PageTable::fetch_failed(BlockId id) {
@@ -195,7 +214,11 @@ void PageTable::check_invariants() const {
     if (above) used.device += bytes;
     if (below) used[block.lower] += bytes;
     if (block.state == BlockState::leaving) leaving += bytes;
-    CHECK(block.listed == (block.state == BlockState::resident));
+    CHECK(block.listed == on_device(block.state));
+    const bool clean = block.state == BlockState::clean;
+    for (const Tier tier : kTiers)
+      CHECK(copies_[tier].contains(static_cast<std::uint32_t>(&block - blocks_.data())) ==
+            (clean && block.lower == tier));
     resident += block.listed;
   }
   CHECK(used == used_ && leaving == leaving_);

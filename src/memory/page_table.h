@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "base/ids.h"
@@ -16,8 +17,9 @@ namespace spillway {
 // O(1) as long as pins change rarely.
 //
 // Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
-// below (evicted) or dropped; a lower tier from the start of the eviction until the bytes are mapped above (fetched) or
-// dropped. A block in flight counts on both sides, so no tier can be overfilled by moves that cross.
+// below (evicted) or dropped; a lower tier from the start of the eviction until its copy is given up: when the bytes
+// are mapped above (fetched), or later for what is kept as a copy. A block in flight counts on both sides, so no tier
+// can be overfilled by moves that cross.
 class PageTable {
  public:
   explicit PageTable(PerTier<Bytes> capacity);
@@ -27,7 +29,8 @@ class PageTable {
   std::uint32_t block_count() const { return static_cast<std::uint32_t>(blocks_.size()); }
 
   BlockState state(BlockId block) const { return blocks_[block.value].state; }
-  Tier lower(BlockId block) const { return blocks_[block.value].lower; }  // meaningful when leaving, stored, arriving
+  // Meaningful when clean, leaving, stored or arriving.
+  Tier lower(BlockId block) const { return blocks_[block.value].lower; }
   Bytes bytes(BlockId block) const { return {blocks_[block.value].bytes}; }
   bool live(BlockId block) const { return blocks_[block.value].tensors > 0; }
   bool shared(BlockId block) const { return blocks_[block.value].tensors > 1; }
@@ -47,11 +50,13 @@ class PageTable {
 
   // State changes; each CHECKs that the rule allows it and that the tier it fills has room.
   void populate(BlockId block);
-  void evict(BlockId block, Tier to);
+  void evict(BlockId block, Tier to);  // a clean block to where its copy is
   void evicted(BlockId block);
   void kept(BlockId block);
   void fetch(BlockId block);
   void fetched(BlockId block);
+  void copied(BlockId block);
+  void give_up_copy(BlockId block);
   void fetch_failed(BlockId block);
   void drop(BlockId block);
   // The cold start: an empty block's bytes are on this tier from the beginning.
@@ -66,6 +71,10 @@ class PageTable {
   // The block to give up next: a dead one if there is any that is not held, else the least recently migrated that is
   // not pinned.
   std::optional<BlockId> victim();
+  // A clean block with its copy on that tier, if there is one.
+  std::optional<BlockId> copy_on(Tier tier) const {
+    return copies_[tier].empty() ? std::nullopt : std::optional(BlockId{*copies_[tier].begin()});
+  }
   // A resident block that no tensor lives in, if there is one.
   std::optional<BlockId> dead() const {
     return dead_.head == kNone ? std::nullopt : std::optional(BlockId{dead_.head});
@@ -90,7 +99,7 @@ class PageTable {
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
   };
-  // Resident blocks in the order of their arrival: an intrusive list.
+  // Blocks on the device in the order of their arrival: an intrusive list.
   struct Order {
     std::uint32_t head = kNone, tail = kNone;
   };
@@ -105,6 +114,7 @@ class PageTable {
   std::vector<Block> blocks_;
   PerTier<Bytes> capacity_, used_, peak_;
   Bytes leaving_;
+  PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   Order live_, dead_;
   std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };

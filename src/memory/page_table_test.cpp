@@ -73,6 +73,33 @@ TEST(PageTable, AFailedEvictionGivesTheLowerTierBack) {
   EXPECT_EQ(table.victim(), BlockId{0});
 }
 
+TEST(PageTable, ACleanBlockCountsOnBothTiersUntilItsCopyIsGivenUp) {
+  PageTable table = table_of(1);
+  table.place({0}, Tier::ssd);
+  table.fetch({0});
+  table.copied({0});
+  EXPECT_EQ(table.state({0}), BlockState::clean);
+  EXPECT_EQ(table.used(Tier::device), kBlockBytes);
+  EXPECT_EQ(table.used(Tier::ssd), kBlockBytes);
+  EXPECT_EQ(table.copy_on(Tier::ssd), BlockId{0});
+  EXPECT_EQ(table.copy_on(Tier::host), std::nullopt);
+  table.evict({0}, Tier::ssd);
+  EXPECT_EQ(table.used(Tier::ssd), kBlockBytes);
+  EXPECT_EQ(table.copy_on(Tier::ssd), std::nullopt);
+  table.kept({0});
+  EXPECT_EQ(table.state({0}), BlockState::resident);
+  EXPECT_EQ(table.used(Tier::ssd), Bytes{});
+}
+
+TEST(PageTableDeathTest, ACleanBlockLeavesForWhereItsCopyIsAndIsNotDroppedWithIt) {
+  PageTable table = table_of(1);
+  table.place({0}, Tier::ssd);
+  table.fetch({0});
+  table.copied({0});
+  EXPECT_DEATH(table.evict({0}, Tier::host), "lower");
+  EXPECT_DEATH(table.drop({0}), "has_value");
+}
+
 TEST(PageTableDeathTest, NoTierIsEverOverfilled) {
   PageTable table = table_of(2, {kBlockBytes, Bytes{}, kBlockBytes});
   table.populate({0});
@@ -107,14 +134,14 @@ struct Model {
 void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier tier) {
   Model::Block& block = model.blocks[index];
   const BlockId id{index};
-  const bool resident = block.state == BlockState::resident;
+  const bool listed = on_device(block.state);
   const auto moved = [&](BlockEvent event) {
     const auto to = next(block.state, event);
     if (to) block.state = *to;
     return to.has_value();
   };
   const auto re_enter = [&] {
-    if (!resident) return;
+    if (!listed) return;
     model.leave(index);
     model.enter(index);
   };
@@ -139,6 +166,7 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       model.enter(index);
       return table.populate(id);
     case 5:
+      if (block.state == BlockState::clean) tier = block.lower;
       if (!moved(BlockEvent::evict)) return;
       block.lower = tier;
       model.leave(index);
@@ -158,6 +186,12 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
     case 10:
       return moved(BlockEvent::fetch_failed) ? table.fetch_failed(id) : void();
     case 11:
+      if (!moved(BlockEvent::copied)) return;
+      model.enter(index);
+      return table.copied(id);
+    case 12:
+      return moved(BlockEvent::give_up_copy) ? table.give_up_copy(id) : void();
+    case 13:
       if (block.takes_its_turn()) return table.hold(id);
       block.held = true;
       re_enter();
@@ -176,13 +210,17 @@ TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {
     PageTable table = table_of(kBlocks);
     Model model{std::vector<Model::Block>(kBlocks), {}};
     const auto steps = *rc::gen::container<std::vector<std::tuple<int, int, bool>>>(rc::gen::tuple(
-        rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 13), rc::gen::arbitrary<bool>()));
+        rc::gen::inRange(0, static_cast<int>(kBlocks)), rc::gen::inRange(0, 15), rc::gen::arbitrary<bool>()));
     for (const auto& [block, action, host] : steps) {
       apply(table, model, static_cast<std::uint32_t>(block), action, host ? Tier::host : Tier::ssd);
       table.check_invariants();
       RC_ASSERT(table.victim() == model.victim());
       for (std::uint32_t index = 0; index < kBlocks; ++index)
         RC_ASSERT(table.state({index}) == model.blocks[index].state);
+      for (const Tier lower : {Tier::host, Tier::ssd})
+        RC_ASSERT(table.copy_on(lower).has_value() == std::ranges::any_of(model.blocks, [&](const Model::Block& each) {
+                    return each.state == BlockState::clean && each.lower == lower;
+                  }));
     }
   }));
 }

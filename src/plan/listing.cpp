@@ -37,7 +37,9 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
     const Kernel& kernel = trace.kernels[at];
     for (const TensorId tensor : lifetimes.births[at]) lines.push_back(call("alloc", tensor, trace[tensor].bytes));
     for (; prefetch != plan.prefetches.end() && prefetch->at == KernelId{at}; ++prefetch)
-      lines.push_back(call("prefetch", prefetch->tensor, trace[prefetch->tensor].bytes));
+      lines.push_back(fmt::format("prefetch(tensor{}, {}{})", prefetch->tensor.value,
+                                  trace[prefetch->tensor].bytes.value,
+                                  prefetch->keeps_copy ? ", keeping its copy" : ""));
     lines.push_back(fmt::format("// kernel {}, {}, {}", at, to_text(kernel.phase), to_text(kernel.duration)));
     lines.push_back(fmt::format("{}({} -> {})", kernel.name, names(kernel.reads), names(kernel.writes)));
     for (const TensorId tensor : lifetimes.deaths[at]) lines.push_back(call("free", tensor, trace[tensor].bytes));

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "spillway-plan";
-constexpr std::uint64_t kVersionOfFormat = 2;
+constexpr std::uint64_t kVersionOfFormat = 3;
 constexpr Bytes kMostPlanBytes = 64_MiB;  // a million commands
 constexpr int kDeepest = 8;
 
@@ -42,6 +42,13 @@ class Reader {
     if (!value->is_number_unsigned() || value->get<std::uint64_t>() > most)
       return wrong(key, fmt::format("must be a whole number from 0 to {}", most));
     return value->get<std::uint64_t>();
+  }
+  // May be left out if it does not hold.
+  Result<bool> flag(std::string_view key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) return false;
+    if (!found->is_boolean()) return wrong(key, "must be true or false; it may be left out");
+    return found->get<bool>();
   }
   Result<> only(std::initializer_list<std::string_view> known) const {
     for (const auto& [key, value] : object_.items())
@@ -177,10 +184,11 @@ Result<Plan> read(const Json& root, const std::string& where) {
     return {};
   };
   const auto add_prefetch = [&](const Reader& item) -> Result<> {
-    TRY_VOID(item.only({"tensor", "at_kernel"}));
+    TRY_VOID(item.only({"tensor", "at_kernel", "keeps_copy"}));
     TRY(const std::uint64_t tensor, item.number("tensor", UINT32_MAX));
     TRY(const std::uint64_t kernel, item.number("at_kernel", UINT32_MAX));
-    plan.prefetches.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}});
+    TRY(const bool keeps_copy, item.flag("keeps_copy"));
+    plan.prefetches.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}, keeps_copy});
     return {};
   };
   TRY_VOID(each(root, where, "evictions", add_eviction));
@@ -250,8 +258,9 @@ std::string to_json(const Plan& plan) {
                        to_text(eviction.to));
   out += "\n  ],\n  \"prefetches\": [";
   for (const Prefetch& prefetch : plan.prefetches)
-    out += fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}}}", &prefetch == plan.prefetches.data() ? "" : ",",
-                       prefetch.tensor.value, prefetch.at.value);
+    out +=
+        fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}{}}}", &prefetch == plan.prefetches.data() ? "" : ",",
+                    prefetch.tensor.value, prefetch.at.value, prefetch.keeps_copy ? ", \"keeps_copy\": true" : "");
   return out + "\n  ]\n}\n";
 }
 

@@ -18,7 +18,7 @@ Plan small_plan() {
   plan.machine_hash = "4567";
   plan.machine_overrides = {"device.memory=20GiB"};
   plan.evictions = {{{3}, {1}, Tier::ssd}, {{4}, {2}, Tier::host}};
-  plan.prefetches = {{{4}, {5}}, {{3}, {6}}};
+  plan.prefetches = {{{4}, {5}}, {{3}, {6}, true}};
   plan.overcommitted = 5_MiB;
   plan.predicted_seconds = 1.25;
   return plan;
@@ -65,7 +65,8 @@ void expect_plan_refused(std::string_view from, std::string_view to, std::string
 
 TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("spillway-plan", "spillway-trace", "is this a plan?");
-  expect_plan_refused("\"version\": 2", "\"version\": 1", "reads version 2");
+  expect_plan_refused("\"version\": 3", "\"version\": 2", "reads version 3");
+  expect_plan_refused("\"keeps_copy\": true", "\"keeps_copy\": 1", "must be true or false");
   expect_plan_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
   expect_plan_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2",
                       "evictions[1]: 'tensor'");

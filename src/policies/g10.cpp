@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "plan/validate.h"
+#include "policies/copies.h"
 #include "policies/policies.h"
 #include "policies/pressure.h"
 #include "policies/traffic.h"
@@ -26,6 +27,7 @@ struct Stretch {
 // Where and when a tensor could be away. Places are kernels counted from the start of its period.
 struct Choice {
   Lane lane = Lane::ssd;
+  bool clean = false;          // the SSD has the bytes already
   std::uint32_t left = 0;      // the eviction ends in this kernel
   std::uint32_t returns = 0;   // the prefetch starts in this kernel, at the latest safe time
   Pressure::Wide benefit = 0;  // byte nanoseconds
@@ -38,14 +40,20 @@ struct Booking {
   Choice choice;
 };
 
+struct Options {
+  bool use_host = true;
+  bool know_copies = false;  // a clean tensor leaves without being copied
+  int most_rounds = 8;
+};
+
 class Planner {
  public:
   // `slots`: the nanoseconds of each kernel with the gap before it, and the wait after it that the plan itself causes.
-  Planner(const Problem& problem, bool use_host, const std::vector<std::uint64_t>& slots)
+  Planner(const Problem& problem, const Options& options, const std::vector<std::uint64_t>& slots)
       : trace_(problem.trace),
         lifetimes_(problem.lifetimes),
         machine_(problem.machine),
-        use_host_(use_host),
+        use_host_(options.use_host),
         kernels_(static_cast<std::uint32_t>(trace_.kernels.size())),
         slots_(slots),
         excess_(over(lifetimes_.live, machine_.device.memory), slots_),
@@ -53,11 +61,14 @@ class Planner {
         ssd_(over({}, machine_.ssd_capacity()), slots_),
         out_(bytes_per_slot(slots_, machine_.link.from_device), bytes_per_slot(slots_, machine_.ssd_write())),
         in_(bytes_per_slot(prefetch_slots(), machine_.link.to_device),
-            bytes_per_slot(prefetch_slots(), machine_.ssd_read())) {}
+            bytes_per_slot(prefetch_slots(), machine_.ssd_read())),
+        booked_(lifetimes_.periods.size()) {
+    if (options.know_copies) copies_.emplace(trace_, lifetimes_);
+  }
 
   // Algorithm 1. Ratios mostly fall, as pressure and free capacity do, so a candidate is looked at again only when it
   // comes to the top of the heap: it is taken if it still beats the next one, else it goes back with its new ratio.
-  // (docs/simulation.md says what that leaves out.)
+  // (docs/simulation.md says what that leaves out.) What a copy on the SSD makes cheaper enters the heap once more.
   void choose_evictions() {
     struct Candidate {
       double ratio;
@@ -78,13 +89,16 @@ class Planner {
     while (!heap.empty() && excess_.max() > 0) {
       Candidate top = heap.top();
       heap.pop();
+      if (booked_[top.period]) continue;
       const auto now = choice(top.period);
       if (!now) continue;
       top.ratio = now->ratio;
       if (!heap.empty() && worse(top, heap.top()))
         heap.push(top);
       else
-        book(top.period, *now);
+        for (const std::size_t cheaper : book(top.period, *now))
+          if (!booked_[cheaper] && plannable(cheaper))
+            if (const auto again = choice(cheaper)) heap.push({again->ratio, cheaper});
     }
   }
 
@@ -123,8 +137,10 @@ class Planner {
     }
     for (const std::size_t at : prefetch_order_) {
       const Booking& booking = bookings_[at];
-      plan.prefetches.push_back(
-          {period(booking.period).tensor, {stretch(booking.period, booking.choice.returns, 0).begin}});
+      const bool on_ssd = booking.choice.lane == Lane::ssd;
+      plan.prefetches.push_back({.tensor = period(booking.period).tensor,
+                                 .at = {stretch(booking.period, booking.choice.returns, 0).begin},
+                                 .keeps_copy = copies_ && on_ssd && copies_->is_worth_keeping(booking.period)});
     }
     std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
     std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);
@@ -219,18 +235,20 @@ class Planner {
     return same && tensor.bytes >= kLeastMovedBytes && length(index) >= 2;
   }
 
-  std::optional<Choice> window(std::size_t index, Lane lane, bool idle) const {
+  std::optional<Choice> window(std::size_t index, Lane lane, bool idle, bool clean = false) const {
     const std::uint32_t passing = length(index) - 1;
     const std::uint32_t first = (period(index).after.value + 1) % kernels_;
-    const auto out = out_.forward(lane, first, bytes(index).value, passing, idle);
+    const auto out = clean ? 0u : out_.forward(lane, first, bytes(index).value, passing, idle);
     const auto in = in_.backward(lane, period(index).before.value, bytes(index).value, passing, idle);
     if (!out || !in || *out >= length(index) - *in) return std::nullopt;
-    return Choice{.lane = lane, .left = *out, .returns = length(index) - *in};
+    return Choice{.lane = lane, .clean = clean, .left = *out, .returns = length(index) - *in};
   }
 
   // SSD first; it counts as full when its write or its read would miss the window that an idle one would allow.
   std::optional<Choice> place(std::size_t index) const {
     const Stretch whole = stretch(index, 1, length(index));
+    if (copies_ && copies_->is_clean(index) && has_room(ssd_, whole, bytes(index)))
+      if (const auto clean = window(index, Lane::ssd, false, true)) return clean;
     auto ssd = has_room(ssd_, whole, bytes(index)) ? window(index, Lane::ssd, false) : std::nullopt;
     const auto idle = window(index, Lane::ssd, true);
     if (ssd && idle && ssd->left <= idle->left && ssd->returns >= idle->returns) return ssd;
@@ -246,28 +264,33 @@ class Planner {
       choice->benefit += excess_.benefit(begin, end, static_cast<std::int64_t>(bytes(index).value));
     });
     if (choice->benefit == 0) return std::nullopt;
-    choice->ratio = static_cast<double>(choice->benefit) / cost(index, choice->lane);
+    choice->ratio = static_cast<double>(choice->benefit) / cost(index, *choice);
     return choice;
   }
 
-  // Both transfer times on that tier, in nanoseconds.
-  double cost(std::size_t index, Lane lane) const {
+  // Both transfer times on that tier, in nanoseconds; without the way out if that costs nothing more.
+  double cost(std::size_t index, const Choice& choice) const {
+    const Lane lane = choice.lane;
+    const bool is_stored = lane == Lane::ssd && copies_ && copies_->is_written_anyway(index);
     const auto time = [&](BytesPerSecond link, BytesPerSecond drives, Nanos latency) {
       const BytesPerSecond rate = lane == Lane::ssd ? std::min(link, drives) : link;
       return static_cast<double>(
           (transfer_time(bytes(index), rate) + (lane == Lane::ssd ? latency : machine_.link.latency)).value);
     };
-    return time(machine_.link.from_device, machine_.ssd_write(), machine_.ssd.write_latency) +
+    return (is_stored ? 0 : time(machine_.link.from_device, machine_.ssd_write(), machine_.ssd.write_latency)) +
            time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency);
   }
 
-  void book(std::size_t index, const Choice& choice) {
+  // Returns what has become cheaper.
+  std::vector<std::size_t> book(std::size_t index, const Choice& choice) {
     const auto size = static_cast<std::int64_t>(bytes(index).value);
-    out_.book_forward(choice.lane, (period(index).after.value + 1) % kernels_, bytes(index).value);
+    booked_[index] = true;
+    if (!choice.clean) out_.book_forward(choice.lane, (period(index).after.value + 1) % kernels_, bytes(index).value);
     in_.book_backward(choice.lane, period(index).before.value, bytes(index).value);
     add(excess_, stretch(index, choice.left + 1, choice.returns), -size);
     add(choice.lane == Lane::host ? host_ : ssd_, stretch(index, 1, length(index)), size);
     bookings_.push_back({index, choice});
+    return copies_ && choice.lane == Lane::ssd ? copies_->plan(index) : std::vector<std::size_t>{};
   }
 
   const Trace& trace_;
@@ -279,6 +302,8 @@ class Planner {
   Pressure excess_;                   // bytes on the device over its capacity
   Pressure host_, ssd_;               // planned bytes over the tiers' capacities
   Traffic out_, in_;
+  std::optional<Copies> copies_;             // nothing: all that leaves is copied
+  std::vector<bool> booked_;                 // by period
   std::vector<Booking> bookings_;            // in the order of Algorithm 1
   std::vector<std::size_t> prefetch_order_;  // of bookings_, by latest safe time
 };
@@ -289,16 +314,14 @@ std::vector<std::uint64_t> slots_of(const Trace& trace) {
   return slots;
 }
 
-constexpr int kMostRounds = 8;
-
 // Where the links cannot keep up, kernels will wait, and the links work on meanwhile. A plan that knows of those waits
 // finds windows for what else would leave as a victim and come back late, so it is made again on the longer timeline.
-Plan plan_in_rounds(const Problem& problem, bool use_host, int most_rounds) {
-  auto planner = std::make_unique<Planner>(problem, use_host, slots_of(problem.trace));
+Plan plan_in_rounds(const Problem& problem, const Options& options) {
+  auto planner = std::make_unique<Planner>(problem, options, slots_of(problem.trace));
   planner->choose_evictions();
   const std::int64_t overcommitted = planner->overcommitted();
-  for (int round = 1; round < most_rounds && planner->overcommitted() > 0; ++round) {
-    auto next = std::make_unique<Planner>(problem, use_host, planner->with_waits());
+  for (int round = 1; round < options.most_rounds && planner->overcommitted() > 0; ++round) {
+    auto next = std::make_unique<Planner>(problem, options, planner->with_waits());
     next->choose_evictions();
     if (next->overcommitted() >= planner->overcommitted()) break;
     planner = std::move(next);
@@ -311,8 +334,9 @@ Plan plan_in_rounds(const Problem& problem, bool use_host, int most_rounds) {
 
 }  // namespace
 
-Plan plan_g10_gds(const Problem& problem) { return plan_in_rounds(problem, false, kMostRounds); }
-Plan plan_g10(const Problem& problem) { return plan_in_rounds(problem, true, kMostRounds); }
-Plan plan_g10_once(const Problem& problem) { return plan_in_rounds(problem, true, 1); }
+Plan plan_g10_gds(const Problem& problem) { return plan_in_rounds(problem, {.use_host = false}); }
+Plan plan_g10(const Problem& problem) { return plan_in_rounds(problem, {}); }
+Plan plan_g10_clean(const Problem& problem) { return plan_in_rounds(problem, {.know_copies = true}); }
+Plan plan_g10_once(const Problem& problem) { return plan_in_rounds(problem, {.most_rounds = 1}); }
 
 }  // namespace spillway

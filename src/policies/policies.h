@@ -22,9 +22,10 @@ struct Problem {
 // A plan is a function of the problem alone: no clock, no input or output, no globals, no hidden randomness. It fills
 // the commands and `overcommitted`; whose plan it is, the caller writes in.
 using PlanFn = Plan (*)(const Problem&);
-Plan plan_g10_gds(const Problem& problem);   // g10.cpp
-Plan plan_g10(const Problem& problem);       // g10.cpp
-Plan plan_g10_once(const Problem& problem);  // g10.cpp
+Plan plan_g10_gds(const Problem& problem);    // g10.cpp
+Plan plan_g10(const Problem& problem);        // g10.cpp
+Plan plan_g10_clean(const Problem& problem);  // g10.cpp
+Plan plan_g10_once(const Problem& problem);   // g10.cpp
 
 struct Policy {
   std::string_view name, summary;
@@ -46,6 +47,7 @@ inline constexpr std::array kPolicies{
            plan_g10_gds},
     Policy{"g10-host", "G10's planned moves, host memory where the SSD is busy", {.kernels_fault = false}, plan_g10},
     Policy{"g10", "the same in one unified memory: what is absent comes by page faults", {}, plan_g10},
+    Policy{"g10-clean", "g10, and what the SSD still has leaves the device without being copied", {}, plan_g10_clean},
     Policy{"g10-once", "g10 with Algorithm 1 as published: made once, as if kernels never waited", {}, plan_g10_once},
 };
 

@@ -23,6 +23,7 @@ namespace {
 struct Limits {
   std::uint32_t device, host;
   bool keep_dead = true;  // as real runs do
+  bool keep_copies = false;
 };
 constexpr std::uint32_t kSsdBlocks = 400;
 
@@ -36,6 +37,10 @@ PageTable table_for(const Layout& layout, Limits limits) {
 template <class Over>
 void run_loop(RuledMachine& machine, PageTable table, Limits limits, Over&& over) {
   Executor executor(std::move(table), {.migration = {.keep_dead_blocks = limits.keep_dead}});
+  // Finds nothing to bring back when the first kernel starts; but a plan with it keeps the copies of all that comes.
+  Plan plan;
+  if (limits.keep_copies) plan.prefetches = {{{0}, {0}, true}};
+  executor.adopt(plan, 1);
   std::vector<Command> commands;
   while (!over() || !machine.idle()) {
     const auto event = machine.wait();
@@ -170,7 +175,8 @@ TEST(Conformance, SimKeepsThePromisesOfAMachine) {
   EXPECT_TRUE(rc::check([] {
     const auto device = *rc::gen::inRange<std::uint32_t>(20, 60);
     const auto host = *rc::gen::inRange<std::uint32_t>(0, 30);
-    run_on_sim(random_program(*rc::gen::arbitrary<std::uint64_t>(), 40), {device, host, *rc::gen::arbitrary<bool>()});
+    run_on_sim(random_program(*rc::gen::arbitrary<std::uint64_t>(), 40),
+               {device, host, *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()});
   }));
 }
 
@@ -185,14 +191,17 @@ INSTANTIATE_TEST_SUITE_P(Paths, CpuConformance, testing::Values(EvictionMethod::
                          [](const auto& param_info) { return std::string(to_text(param_info.param)); });
 
 TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) {
+  std::uint64_t dropped_clean = 0;
   for (std::uint64_t seed = 1; seed <= 2 * kEffort; ++seed) {
     SCOPED_TRACE(seed);
     const Trace program = random_program(seed, 60);
-    Limits limits{28 + static_cast<std::uint32_t>(seed) % 3 * 4, seed % 2 == 0 ? 0u : 10u, seed % 4 < 2};
+    Limits limits{28 + static_cast<std::uint32_t>(seed) % 3 * 4, seed % 2 == 0 ? 0u : 10u, seed % 4 < 2, seed % 3 != 0};
     const auto cpu = run_on_cpu(program, limits, GetParam());
+    dropped_clean += cpu.dropped_clean;
     EXPECT_FALSE(cpu.moved(Tier::device, Tier::ssd).empty());
     expect_same_commands(run_on_sim(program, limits), cpu);
   }
+  EXPECT_GT(dropped_clean, kSanitized ? 0 : 20);
 }
 
 // Such a kernel pushes its own blocks out, and whether one that it touches next is still on its way is a matter of
@@ -200,7 +209,7 @@ TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) 
 TEST_P(CpuConformance, KernelsThatAreLargerThanTheDeviceReadWhatTheyShould) {
   for (std::uint64_t seed = 1; seed <= kEffort; ++seed) {
     SCOPED_TRACE(seed);
-    Limits limits{20, seed % 2 == 0 ? 0u : 10u};
+    Limits limits{20, seed % 2 == 0 ? 0u : 10u, true, seed % 3 != 0};
     run_on_cpu(random_program(seed, 40), limits, GetParam());
   }
 }

@@ -27,7 +27,11 @@ void RuledMachine::submit(std::span<const Command> commands) {
       CHECK(moves_.emplace(move->id.value, *move).second);
       for_each(move->blocks, [&](BlockId block) {
         CHECK(where_[block.value] == move->from);
+        if (move->from == Tier::device) CHECK(has_copy_[block.value] == move->clean);
+        if (move->to == Tier::device && move->clean) CHECK(move->from == Tier::ssd);
+        has_copy_[block.value] = false;
         asked_.moved(move->from, move->to).push_back(block);
+        asked_.dropped_clean += move->clean && move->from == Tier::device;
       });
       if (move->to == Tier::device) take_frames(move->blocks.count);
       set(move->blocks, std::nullopt);
@@ -40,11 +44,16 @@ void RuledMachine::submit(std::span<const Command> commands) {
       set(populate->blocks, Tier::device);
     } else if (const auto* discard = std::get_if<Discard>(&command)) {
       for_each(discard->blocks, [&](BlockId block) {
-        CHECK(where_[block.value] == discard->tier);
         asked_.discarded.push_back(block);
+        if (where_[block.value] == Tier::device && discard->tier == Tier::ssd) {
+          CHECK(has_copy_[block.value]);
+          has_copy_[block.value] = false;
+          return;
+        }
+        CHECK(where_[block.value] == discard->tier && !has_copy_[block.value]);
+        where_[block.value].reset();
       });
       if (discard->tier == Tier::device) in_use_ -= discard->blocks.count;
-      set(discard->blocks, std::nullopt);
     } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
       CHECK(moves_.at(cancel->move.value).from == Tier::device);
     } else {
@@ -66,11 +75,23 @@ Result<Stamped> RuledMachine::wait() {
     moves_.erase(found);
     if ((move.from == Tier::device) == done) in_use_ -= move.blocks.count;
     set(move.blocks, done ? move.to : move.from);
+    if (done && move.to == Tier::device && move.clean)
+      for_each(move.blocks, [&](BlockId block) { has_copy_[block.value] = true; });
   };
   if (const auto* done = std::get_if<MoveDone>(&event->what)) land(done->move, true);
   if (const auto* failed = std::get_if<MoveFailed>(&event->what)) land(failed->move, false);
   if (const auto* ready = std::get_if<KernelReady>(&event->what)) ready_[ready->stream.value] = true;
-  if (const auto* ended = std::get_if<KernelDone>(&event->what)) CHECK(!ready_.at(ended->stream.value));
+  if (const auto* ready = std::get_if<KernelReady>(&event->what)) {
+    auto& written = written_[ready->stream.value];
+    for (const BlockAccess& access : ready->accesses)
+      if (access.writes) written.push_back(access.blocks);
+  }
+  if (const auto* ended = std::get_if<KernelDone>(&event->what)) {
+    CHECK(!ready_.at(ended->stream.value));
+    for (const BlockRange& blocks : written_[ended->stream.value])
+      for_each(blocks, [&](BlockId block) { CHECK(!has_copy_[block.value]); });
+    written_[ended->stream.value].clear();
+  }
   if (const auto* fault = std::get_if<Faulted>(&event->what))
     for_each(fault->blocks, [&](BlockId block) { CHECK(block.value < where_.size()); });
   return event;

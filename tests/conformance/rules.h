@@ -17,10 +17,11 @@ class RuledMachine final : public Machine {
   struct Asked {
     PerLink<std::vector<BlockId>> moved;  // block by block, in the order of asking
     std::vector<BlockId> populated, discarded;
+    std::uint32_t dropped_clean = 0;  // of those moved, how often one was clean
   };
 
   RuledMachine(Machine& machine, std::uint32_t blocks, std::uint64_t device_blocks)
-      : machine_(machine), device_blocks_(device_blocks), where_(blocks) {}
+      : machine_(machine), device_blocks_(device_blocks), where_(blocks), has_copy_(blocks) {}
 
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
@@ -33,10 +34,12 @@ class RuledMachine final : public Machine {
   void set(BlockRange blocks, std::optional<Tier> tier);
 
   Machine& machine_;
-  std::uint64_t device_blocks_, in_use_ = 0;  // frames: mapped, leaving and arriving
-  std::vector<std::optional<Tier>> where_;    // the only copy; nothing: no bytes, or on their way
-  std::map<std::uint32_t, Move> moves_;       // that have not been answered
-  std::map<std::uint32_t, bool> ready_;       // streams that wait for their Launch
+  std::uint64_t device_blocks_, in_use_ = 0;                  // frames: mapped, leaving and arriving
+  std::vector<std::optional<Tier>> where_;                    // the only copy; nothing: no bytes, or on their way
+  std::vector<bool> has_copy_;                                // on the SSD, of what is on the device
+  std::map<std::uint32_t, std::vector<BlockRange>> written_;  // by streams' kernels that have not ended
+  std::map<std::uint32_t, Move> moves_;                       // that have not been answered
+  std::map<std::uint32_t, bool> ready_;                       // streams that wait for their Launch
   Nanos last_;
   Asked asked_;
 };

@@ -44,8 +44,8 @@ struct Rig {
     ask(Populate{{{0}, 1}});
     script.join();
   }
-  bool move(std::uint32_t id, BlockRange blocks, Tier from, Tier to) {
-    ask(Move{.id = {id}, .blocks = blocks, .from = from, .to = to, .urgency = Urgency::need});
+  bool move(std::uint32_t id, BlockRange blocks, Tier from, Tier to, bool clean = false) {
+    ask(Move{.id = {id}, .blocks = blocks, .from = from, .to = to, .urgency = Urgency::need, .clean = clean});
     return std::holds_alternative<MoveDone>(answer());
   }
 };
@@ -233,6 +233,102 @@ TEST_P(CpuMachineTest, AWriteForWhichThereIsNoSpaceIsRefusedUntilThereIs) {
   EXPECT_TRUE(rig.move(4, {{1}, 2}, Tier::device, Tier::ssd));
   EXPECT_TRUE(rig.move(5, {{1}, 2}, Tier::ssd, Tier::device));
   for (std::uint32_t index = 0; index < 5; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
+}
+
+// A block that has come back with its copy kept.
+void leave_and_come_clean(Rig& rig) {
+  rig.tensor_in_block_0(1);
+  EXPECT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(rig.move(2, {{0}, 1}, Tier::ssd, Tier::device, true));
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
+}
+
+TEST_P(CpuMachineTest, ACleanBlockLeavesWithoutBeingWritten) {
+  Rig rig = CpuMachineTest::rig({});
+  leave_and_come_clean(rig);
+  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), kBlockBytes);
+  EXPECT_TRUE(rig.move(3, {{0}, 1}, Tier::device, Tier::ssd, true));
+  EXPECT_EQ(resident_bytes(rig.machine->range()), 0u);
+  EXPECT_TRUE(rig.move(4, {{0}, 1}, Tier::ssd, Tier::device));
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
+  const CpuStats& stats = rig.machine->stats();
+  EXPECT_EQ(stats.written(), kBlockBytes);
+  EXPECT_EQ(stats.moved(Tier::device, Tier::ssd), kBlockBytes);
+  EXPECT_EQ(stats.dropped_clean(), kBlockBytes);
+  EXPECT_EQ(stats.stale_copies(), 0u);
+  EXPECT_EQ(stats.held(Tier::ssd), Bytes{});
+}
+
+TEST_P(CpuMachineTest, AWriteThatNoKernelToldOfIsFoundWhenTheBlockLeaves) {
+  Rig rig = CpuMachineTest::rig({});
+  leave_and_come_clean(rig);
+  fill(rig.block(0), kBlock, 1);
+  rig.block(0)[kBlock / 2] ^= std::byte{1};
+  EXPECT_TRUE(rig.move(3, {{0}, 1}, Tier::device, Tier::ssd, true));
+  EXPECT_TRUE(rig.move(4, {{0}, 1}, Tier::ssd, Tier::device));
+  EXPECT_FALSE(holds(rig.block(0), kBlock, 1));
+  rig.block(0)[kBlock / 2] ^= std::byte{1};
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
+  EXPECT_EQ(rig.machine->stats().stale_copies(), 1u);
+  EXPECT_EQ(rig.machine->stats().dropped_clean(), Bytes{});
+  EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 2);
+}
+
+TEST_P(CpuMachineTest, AWriteFromAnotherThreadDuringACleanEvictionIsNotLost) {
+  Rig rig = CpuMachineTest::rig({});
+  leave_and_come_clean(rig);
+  std::uint32_t id = 3;
+  for (std::uint32_t round = 1; round <= 50; ++round) {
+    std::atomic<bool> go{false};
+    std::thread writer([&] {
+      while (!go) {
+      }
+      rig.block(0)[kBlock - 1] = std::byte(round);
+    });
+    go = true;
+    const bool left = rig.move(id++, {{0}, 1}, Tier::device, Tier::ssd, true);
+    if (left) {
+      EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::ssd, Tier::device, true));
+    }
+    writer.join();
+    EXPECT_EQ(rig.block(0)[kBlock - 1], std::byte(round));
+  }
+}
+
+TEST_P(CpuMachineTest, ACopyThatIsGivenUpMakesRoomOnTheSsd) {
+  Rig rig = CpuMachineTest::rig({}, 1);
+  leave_and_come_clean(rig);
+  rig.ask(Populate{{{1}, 1}});
+  fill(rig.block(1), kBlock, 2);
+  EXPECT_FALSE(rig.move(3, {{1}, 1}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(holds(rig.block(1), kBlock, 2));
+  rig.ask(Discard{{{0}, 1}, Tier::ssd});
+  EXPECT_TRUE(rig.move(4, {{1}, 1}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
+}
+
+TEST_P(CpuMachineTest, OfSeveralCleanBlocksThoseThatHaveChangedAreWritten) {
+  bool fails = false;
+  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer& t) { return t.write && fails ? EIO : 0; });
+  }});
+  rig.ask(Populate{{{0}, 3}});
+  for (std::uint32_t index = 0; index < 3; ++index) fill(rig.block(index), kBlock, index);
+  EXPECT_TRUE(rig.move(1, {{0}, 3}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(rig.move(2, {{0}, 3}, Tier::ssd, Tier::device, true));
+  fill(rig.block(1), kBlock, 7);
+  EXPECT_TRUE(rig.move(3, {{0}, 3}, Tier::device, Tier::ssd, true));
+  EXPECT_EQ(rig.machine->stats().dropped_clean(), kBlockBytes * 2);
+  EXPECT_TRUE(rig.move(4, {{0}, 3}, Tier::ssd, Tier::device, true));
+  fill(rig.block(1), kBlock, 8);
+  fails = true;  // All stay, and all copies are given up.
+  EXPECT_FALSE(rig.move(5, {{0}, 3}, Tier::device, Tier::ssd, true));
+  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), Bytes{});
+  fails = false;
+  EXPECT_TRUE(rig.move(6, {{0}, 3}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(rig.move(7, {{0}, 3}, Tier::ssd, Tier::device));
+  for (std::uint32_t index = 0; index < 3; ++index)
+    EXPECT_TRUE(holds(rig.block(index), kBlock, index == 1 ? 8 : index)) << index;
 }
 
 TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {

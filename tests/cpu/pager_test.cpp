@@ -22,6 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(kCases), name_of);
 std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return static_cast<std::uint32_t>(random() % limit); };
+  const bool keeps_copies = below(2) == 0;
   auto plan = std::make_shared<RunPlan>();
   plan->kernels = kKernels;
   plan->births.resize(kKernels);
@@ -34,7 +35,7 @@ std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
   for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel) {
     for (int count = 0; count < 6; ++count) {
       plan->plan.evictions.push_back({{below(40)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
-      plan->plan.prefetches.push_back({{below(40)}, {kernel}});
+      plan->plan.prefetches.push_back({{below(40)}, {kernel}, keeps_copies && below(2) == 0});
     }
     plan->starts.push_back(below(2) == 0);
     plan->ends.push_back(below(2) == 0);

@@ -27,7 +27,7 @@ TEST_F(ReplayCommand, SaysThatAllIsEqualAndWhereTheRunStood) {
   EXPECT_EQ(ended.err, "");
   EXPECT_NE(ended.out.find("500 events"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("all equal"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find("device 32 MiB of 32 MiB"), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find(" of 32 MiB (peak 32 MiB)"), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find("event 500 ("), std::string::npos) << ended.out;
   const auto report = nlohmann::json::parse(spillway({"replay", "run.journal", "--json"}).out);
   EXPECT_EQ(report.at("equal"), true);

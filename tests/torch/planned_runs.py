@@ -57,7 +57,7 @@ def steady_scripts(spillway):
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
     check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
     check_costs(paging)
-    for policy in ("auto", "g10-once"):
+    for policy in ("auto", "g10-once", "g10-clean"):
         printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)
@@ -94,7 +94,21 @@ def scripts_that_never_settle(spillway):
     print("ok what kernels use is learned though every step has another shape, faults", faults, flush=True)
 
 
+def frozen_weights(spillway):
+    """What operators say they write, against the bytes: nothing of what they left unsaid has changed, unless through numpy."""
+    for way in ("", "numpy"):
+        script = (SCRIPTS, "frozen.py", *way.split())
+        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+        printed, report = run(spillway, half_of(unlimited), "g10-clean", *script)
+        check(printed == expected, printed, expected)
+        check(report["plan"]["policy"] == "g10-clean", report)
+        check(way or report["clean_drops_bytes"] > 20 << 20, report["clean_drops_bytes"], report["moved_bytes"])
+        check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
+        print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
+
+
 def main():
+    frozen_weights(sys.argv[1])
     steady_scripts(sys.argv[1])
     scripts_that_change(sys.argv[1])
     scripts_that_never_settle(sys.argv[1])

@@ -6,7 +6,7 @@ namespace spillway {
 
 void BlockTraffic::asked(std::span<const Command> commands) {
   for (const Command& command : commands)
-    if (const auto* move = std::get_if<Move>(&command))
+    if (const auto* move = std::get_if<Move>(&command); move && !(move->clean && move->from == Tier::device))
       under_way_.insert_or_assign(
           move->id.value,
           UnderWay{.blocks = move->blocks, .waited_for = move->to == Tier::device && move->urgency != Urgency::plan});

@@ -215,6 +215,7 @@ std::uint32_t Pager::small_blocks() {
 
 void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
+  if (std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) reserve_for_copies();
   const std::lock_guard lock(plan_mutex_);
   adopted_ = std::move(plan);
   adopted_is_new_.store(true, std::memory_order_release);
@@ -256,6 +257,15 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
                   to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
                   to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
                   to_text(kBlockBytes * kSlackBlocks), reason));
+}
+
+// A slot for every block, as far as there is space: what is clean has one while it is on the device, too. Copies give
+// way where that is not had, so it is no error.
+void Pager::reserve_for_copies() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t slots = std::uint64_t{heap_.blocks_in_use()} + kSlackBlocks + slots_for_children();
+  static_cast<void>(
+      file_->reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(slots, file_->capacity_slots()))));
 }
 
 // With the mutex held.
@@ -371,6 +381,8 @@ PagerStats Pager::stats() const {
                    .first_touches = counted.first_touches(),
                    .moved = {},
                    .written = counted.written(),
+                   .dropped_clean = counted.dropped_clean(),
+                   .unseen_writes = counted.stale_copies(),
                    .held = {},
                    .peak = {},
                    .stall = machine_->stall().total(now()) + Nanos{launch_wait_.load(std::memory_order_relaxed)}};

@@ -95,6 +95,7 @@ class Pager {
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
+  void reserve_for_copies();
   std::uint64_t slots_needed(std::uint32_t blocks) const;
   std::optional<UniqueFd> before_fork();
   std::uint32_t slots_for_children();

@@ -21,7 +21,9 @@ struct PagerStats {
   std::uint64_t faults = 0;  // of blocks that had bytes
   std::uint64_t first_touches = 0;
   PerLink<Bytes> moved;
-  Bytes written;  // to the SSD, also by moves that were given up
+  Bytes written;                    // to the SSD, also by moves that were given up
+  Bytes dropped_clean;              // left for the SSD without being written, since it had the same bytes
+  std::uint64_t unseen_writes = 0;  // blocks that a kernel's accesses said nothing of, and that had changed
   PerTier<Bytes> held, peak;
   Nanos stall;  // time in which at least one thread waited
 };

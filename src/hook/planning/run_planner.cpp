@@ -103,14 +103,23 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
 
 // What no kernel uses leaves once and never returns.
 LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine) {
-  Bytes unused;
-  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
-    if (lifetimes.tensors[tensor].uses.empty() && trace.tensors[tensor].persistent)
+  std::vector<bool> is_written(trace.tensors.size());
+  for (const Kernel& kernel : trace.kernels)
+    for (const Access& access : kernel.writes) is_written[access.tensor.value] = true;
+  Bytes unused, constant;
+  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor) {
+    if (!trace.tensors[tensor].persistent) continue;
+    if (lifetimes.tensors[tensor].uses.empty())
       unused += trace.tensors[tensor].bytes;
+    else if (!is_written[tensor])
+      constant += trace.tensors[tensor].bytes;
+  }
   const Bytes away = excess(excess(std::ranges::max(lifetimes.live), unused), machine.device.memory);
+  const Bytes changed = excess(away, constant);
   if (away == Bytes{}) return {};
   return {.away = away,
-          .time = std::max(transfer_time(away, std::min(machine.link.from_device, machine.ssd_write())),
+          .changed = changed,
+          .time = std::max(transfer_time(changed, std::min(machine.link.from_device, machine.ssd_write())),
                            transfer_time(away, std::min(machine.link.to_device, machine.ssd_read())))};
 }
 

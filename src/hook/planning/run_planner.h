@@ -48,10 +48,11 @@ struct ProposedPlan {
   std::vector<std::vector<std::optional<std::uint64_t>>> births;
 };
 
-// What is away at the moment of the highest pressure, and so leaves and returns in every iteration.
+// What is away at the moment of the highest pressure, and so returns in every iteration; and what of it was changed in
+// that iteration, since what never changes is stored once.
 struct LinkBound {
-  Bytes away;
-  Nanos time;  // that it takes at the links' rates, both ways at once
+  Bytes away, changed;
+  Nanos time;  // that they take at the links' rates, both ways at once
 };
 
 // What a run of a recorded iteration would take with this much memory on the device.

@@ -28,9 +28,11 @@ std::string predicted(const RunReport::Prediction& with, const RunReport::Predic
 RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
   if (outlook.ssd_time > outlook.kernels)
     return {.kind = "ssd",
-            .sentence = fmt::format("the SSD is the limit: {} must leave for it and return in each iteration, which "
-                                    "takes at least {:.3f} s at the rates measured here, and the kernels take {:.3f} s",
-                                    to_text(outlook.ssd_bytes), seconds(outlook.ssd_time), seconds(outlook.kernels))};
+            .sentence =
+                fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
+                            "which takes at least {:.3f} s at the rates measured here, and the kernels take {:.3f} s",
+                            to_text(outlook.ssd_in), to_text(outlook.ssd_out), seconds(outlook.ssd_time),
+                            seconds(outlook.kernels))};
   const RunReport::Prediction& now = outlook.budgets.front();
   const auto shortest = std::ranges::min_element(outlook.budgets, {},
                                                  [](const RunReport::Prediction& budget) { return *budget.iteration; });

@@ -25,7 +25,8 @@ struct RunAdvice : testing::Test {
     report.outlook =
         RunReport::Outlook{.budgets = {budget(1, 3'000), budget(1.25, 2'500), budget(1.5, 2'080), budget(2, 2'000)},
                            .kernels = Nanos{2'000'000'000},
-                           .ssd_bytes = 500_MiB,
+                           .ssd_in = 500_MiB,
+                           .ssd_out = 300_MiB,
                            .ssd_time = Nanos{1'900'000'000}};
   }
   RunReport::Advice advice() { return advice_of(report).value_or(RunReport::Advice{}); }
@@ -59,7 +60,8 @@ TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {
   report.outlook->ssd_time = Nanos{2'000'000'001};
   EXPECT_EQ(advice().kind, "ssd");
   EXPECT_EQ(advice().sentence,
-            "the SSD is the limit: 500 MiB must leave for it and return in each iteration, which takes at least 2.000 "
+            "the SSD is the limit: in each iteration 500 MiB must come back from it and 300 MiB go to it, which takes "
+            "at least 2.000 "
             "s at the rates measured here, and the kernels take 2.000 s");
 }
 

@@ -93,6 +93,8 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   report.faults = state.faults.load();
   report.first_touches = state.first_touches.load();
   report.ssd_written = bytes(state.ssd_written_bytes);
+  report.clean_drops = bytes(state.clean_drops_bytes);
+  report.unseen_writes = state.unseen_writes.load();
   report.stall = Nanos{state.stall_ns.load()};
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)

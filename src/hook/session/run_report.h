@@ -47,7 +47,7 @@ struct RunReport {
   struct Outlook {                    // for the recorded iteration, simulated
     std::vector<Prediction> budgets;  // of `part` times this run's memory; the first one has just that
     Nanos kernels;                    // that they take without any wait
-    Bytes ssd_bytes;                  // that must leave for the SSD and return
+    Bytes ssd_in, ssd_out;            // that must come back from the SSD and go to it
     Nanos ssd_time;                   // that this takes at the measured rates
   };
   struct Advice {
@@ -72,7 +72,9 @@ struct RunReport {
   Bytes unmanaged_peak;
   std::uint64_t faults = 0, first_touches = 0;
   PerLink<Bytes> moved;
-  Bytes ssd_written;  // also by moves that were given up
+  Bytes ssd_written;                // also by moves that were given up
+  Bytes clean_drops;                // left for the SSD without being written, since it had the same bytes
+  std::uint64_t unseen_writes = 0;  // blocks that should have left so, and had changed though no operator said so
   Nanos stall;
   std::vector<Iteration> iterations;  // every one, up to kMaxIterations
   std::uint64_t iteration_count = 0;  // all of them

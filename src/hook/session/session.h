@@ -133,6 +133,8 @@ struct SessionState {
   Counter stall_ns{0};                                   // in which some thread waited for memory
   std::array<Counter, 9> moved_bytes{};                  // by moved(): from * 3 + to
   Counter ssd_written_bytes{0};                          // also by moves that were given up
+  Counter clean_drops_bytes{0};                          // left for the SSD without being written
+  Counter unseen_writes{0};                              // blocks that should have left so, and had changed
   Counter device_bytes{0}, host_bytes{0}, ssd_bytes{0};  // held now
   Counter peak_device_bytes{0};
   Counter peak_host_bytes{0};

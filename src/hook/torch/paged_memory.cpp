@@ -47,6 +47,8 @@ class Counters {
     before_.first_touches = state.first_touches;
     before_.stall.value = state.stall_ns;
     before_.written.value = state.ssd_written_bytes;
+    before_.dropped_clean.value = state.clean_drops_bytes;
+    before_.unseen_writes = state.unseen_writes;
     for (const Tier from : kTiers)
       for (const Tier to : kTiers)
         if (from != to) before_.moved(from, to).value = state.moved(from, to);
@@ -56,6 +58,8 @@ class Counters {
     state_.first_touches.store(before_.first_touches + stats.first_touches, std::memory_order_relaxed);
     state_.stall_ns.store((before_.stall + stats.stall).value, std::memory_order_relaxed);
     state_.ssd_written_bytes.store((before_.written + stats.written).value, std::memory_order_relaxed);
+    state_.clean_drops_bytes.store((before_.dropped_clean + stats.dropped_clean).value, std::memory_order_relaxed);
+    state_.unseen_writes.store(before_.unseen_writes + stats.unseen_writes, std::memory_order_relaxed);
     for (const Tier from : kTiers)
       for (const Tier to : kTiers)
         if (from != to)

@@ -131,7 +131,10 @@ void CpuMachine::finish_chunk(Job& job) {
   for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
     Block& block = at(id);
     if (up) keep_for_children(id);
-    give_back_slot(block);
+    if (job.move.clean && block.has_slot)
+      block.copy = content_hash(block.buffer);
+    else
+      give_back_slot(block);
     if (!up) {
       block.state = BlockState::stored;
       block.lower = Tier::host;
@@ -183,7 +186,8 @@ void CpuMachine::pump() {
 void CpuMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
   if (done) {
-    stats_.moved(move.from, move.to, kBlockBytes * move.blocks.count);
+    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped));
+    stats_.dropped_clean(kBlockBytes * job.dropped);
     waiting_since_.reset();
   }
   answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));

@@ -34,7 +34,10 @@ void CpuMachine::handle(const Move& move) {
 
 void CpuMachine::begin_eviction(Job& job) {
   const BlockRange blocks = job.move.blocks;
-  if (const int error = take_all_off(blocks); error != 0) return refuse(job, error);
+  if (const int error = take_all_off(blocks); error != 0) {
+    for (BlockId id = blocks.first; id < blocks.end(); ++id.value) give_back_slot(at(id));
+    return refuse(job, error);
+  }
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
     block.lower = job.move.to;
@@ -44,14 +47,26 @@ void CpuMachine::begin_eviction(Job& job) {
       block.state = BlockState::stored;
       --device_in_use_;
       ++host_in_use_;
+      continue;
+    }
+    block.state = BlockState::leaving;
+    if (job.move.clean && has_current_copy(block)) {
+      ++job.dropped;
     } else {
-      block.state = BlockState::leaving;
       writes_.push(id, job.move.urgency);
       ++job.rest;
     }
   }
   note_usage();
-  if (job.rest == 0) answer(job, true);
+  if (job.rest > 0) return;
+  job.move.to == Tier::host ? answer(job, true) : finish_write(job);
+}
+
+// See Note [Clean copies].
+bool CpuMachine::has_current_copy(const Block& block) {
+  const bool current = block.has_slot && same(content_hash(block.buffer), block.copy);
+  if (block.has_slot && !current) stats_.found_stale_copy();
+  return current;
 }
 
 // All or none; 0 or an errno.
@@ -96,21 +111,23 @@ void CpuMachine::start_writes() {
   while (writing_ < kWritesAtOnce && !writes_.empty()) {
     const BlockId id = writes_.front();
     Block& block = at(id);
-    const auto slot = file_.take();
-    if (!slot) return send_back_writes();
+    if (!block.has_slot) {  // A copy that is not current any more is written over.
+      const auto slot = file_.take();
+      if (!slot) return send_back_writes();
+      block.slot = *slot;
+      block.has_slot = true;
+      ++ssd_in_use_;
+    }
     writes_.pop();
-    block.slot = *slot;
-    block.has_slot = true;
     block.transferring = true;
     ++writing_;
-    ++ssd_in_use_;
     io_->start({.id = id.value, .write = true, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
   }
 }
 
 // All in use has its space reserved, in memory and on the SSD together: without a slot left there is room elsewhere, on
-// the device or, by now, in host memory. Arrivals under way give slots back; if there are none, the executor chooses
-// again.
+// the device or, by now, in host memory; or it is taken by copies of what is on the device. Arrivals under way give
+// slots back; if there are none, the executor gives copies up and chooses again.
 void CpuMachine::send_back_writes() {
   while (!writes_.empty() && writing_ == 0 && reading_ == 0) {
     Job& job = jobs_.at(at(writes_.front()).job);
@@ -171,6 +188,10 @@ void CpuMachine::handle(const Cancel& command) {
 void CpuMachine::handle(const Discard& command) {
   for (BlockId id = command.blocks.first; id < command.blocks.end(); ++id.value) {
     Block& block = at(id);
+    if (command.tier != Tier::device && block.state == BlockState::resident) {  // A copy.
+      give_back_slot(block);
+      continue;
+    }
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
       keep_for_children(id);

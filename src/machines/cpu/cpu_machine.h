@@ -13,6 +13,7 @@
 #include "executor/machine.h"
 #include "machines/cpu/block_io.h"
 #include "machines/cpu/block_mapper.h"
+#include "machines/cpu/content_hash.h"
 #include "machines/cpu/cpu_stats.h"
 #include "machines/cpu/doorbell.h"
 #include "machines/cpu/eviction_method.h"
@@ -71,6 +72,14 @@ struct CpuMachineOptions {
 // at the fork (see Note [Snapshots]): they are write-protected then, and kept in the spill file before anything maps a
 // writable one or drops one. Sharing pages instead (UFFD_FEATURE_EVENT_FORK) would take CAP_SYS_PTRACE, keep shared
 // pages from being moved, and show the child what its parent writes.
+//
+// Note [Clean copies]
+// A block that comes back with its copy kept (Move::clean) keeps its slot of the spill file, and a hash of the bytes
+// that came, taken before anybody can touch them. When it leaves as clean it is taken off first, so that nobody can
+// write to it any more, and hashed again: only if both are equal the copy is what is stored, else it is written over.
+// Kernels tell what they write, but not what a script writes through numpy or a raw pointer, nor when; write protection
+// would not outlast UFFDIO_MOVE. Copies whose slot a forked child needs are gone without a word: a clean move of such a
+// block is one like any other.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -123,6 +132,7 @@ class CpuMachine final : public Machine {
     bool transferring = false;
     bool has_slot = false;
     std::uint32_t slot = 0;
+    ContentHash copy{};  // what is in the slot while the block is on the device, too
     std::uint32_t told_allocations = 0;
     std::uint32_t tensors = 0;    // as told to the executor
     std::uint32_t job = 0;        // the move that it is part of
@@ -133,6 +143,7 @@ class CpuMachine final : public Machine {
     std::uint32_t rest = 0;     // transfers that have not ended
     std::uint32_t settled = 0;  // arrivals: so many blocks, from the first, have their bytes
     std::uint32_t chunk = 0;    // and so many after them are being read
+    std::uint32_t dropped = 0;  // blocks that need not be written
     std::uint32_t retries = 0;  // of a chunk that could not be read
     int error = 0;
     bool cancelled = false;
@@ -157,6 +168,7 @@ class CpuMachine final : public Machine {
   int take_all_off(BlockRange blocks);
   int take_off(BlockId id);
   void put_back(BlockRange blocks);
+  bool has_current_copy(const Block& block);
   void start_writes();
   void send_back_writes();
   void undo_write(Job& job);

@@ -19,6 +19,7 @@ SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout la
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
   where_.reserve(placed.size());
+  has_copy_.resize(placed.size());
   for (const auto& tier : placed) where_.push_back(tier ? where(*tier) : Where::nowhere);
 }
 
@@ -35,7 +36,15 @@ void SimMachine::submit(std::span<const Command> commands) {
       Bytes bytes;
       for (BlockId block = move->blocks.first; block < move->blocks.end(); ++block.value) {
         CHECK(where_[block.value] == where(move->from));
+        CHECK(move->to == Tier::device || has_copy_[block.value] == move->clean);
         bytes += layout_.block_bytes[block.value];
+      }
+      const bool up = move->to == Tier::device;
+      std::fill_n(has_copy_.begin() + move->blocks.first.value, move->blocks.count, up && move->clean);
+      if (!up && move->clean) {  // Nothing has to move.
+        set(move->blocks, where(move->to));
+        push(MoveDone{move->id});
+        continue;
       }
       set(move->blocks, Where::moving);
       links_.start(*move, bytes);
@@ -43,7 +52,11 @@ void SimMachine::submit(std::span<const Command> commands) {
       set(populate->blocks, Where::device);
       arrive(populate->blocks);
     } else if (const auto* discard = std::get_if<Discard>(&command)) {
-      set(discard->blocks, Where::nowhere);
+      for (BlockId block = discard->blocks.first; block < discard->blocks.end(); ++block.value) {
+        const bool copy = where_[block.value] == Where::device && discard->tier != Tier::device;
+        CHECK(copy ? has_copy_[block.value] : where_[block.value] == where(discard->tier));
+        copy ? static_cast<void>(has_copy_[block.value] = false) : set({block, 1}, Where::nowhere);
+      }
     } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
       if (const auto cancelled = links_.cancel(cancel->move)) {
         set(cancelled->blocks, where(cancelled->from));

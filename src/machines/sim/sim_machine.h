@@ -58,8 +58,9 @@ class SimMachine : public Machine {
   Layout layout_;
   bool whole_tensors_;
   Links links_;
-  std::vector<Where> where_;  // by block
-  std::deque<Event> events_;  // that happen now
+  std::vector<Where> where_;    // by block
+  std::vector<bool> has_copy_;  // by block: on the SSD, while it is on the device
+  std::deque<Event> events_;    // that happen now
   std::vector<Move> ended_;
   Nanos now_;
 

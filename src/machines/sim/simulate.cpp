@@ -133,6 +133,7 @@ struct Measured {
   std::uint64_t residency = 0;
   std::uint64_t stalled_kernels = 0, faults = 0;
   PerLink<Bytes> moved;
+  Bytes dropped_clean;
 };
 
 template <class F>
@@ -168,11 +169,13 @@ Measured mean_of_last(const std::vector<Measured>& all) {
     sum.time += all[at].time;
     sum.stalled_kernels += all[at].stalled_kernels;
     sum.faults += all[at].faults;
+    sum.dropped_clean += all[at].dropped_clean;
     for_each_link([&](Tier from, Tier to) { sum.moved(from, to) += all[at].moved(from, to); });
   }
   sum.time.value /= count;
   sum.stalled_kernels /= count;
   sum.faults /= count;
+  sum.dropped_clean.value /= count;
   for_each_link([&](Tier from, Tier to) { sum.moved(from, to).value /= count; });
   return sum;
 }
@@ -240,6 +243,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
 
   std::vector<Measured> measured;
   PerLink<Bytes> moved_before;
+  Bytes dropped_before;
   std::vector<Command> commands;
   sim.begin_iteration();
   for (;;) {
@@ -260,8 +264,10 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                         .residency = residency(executor.table(), sim.layout()),
                         .stalled_kernels = record.stalled_kernels,
                         .faults = record.faults,
-                        .moved = difference(executor.moved(), moved_before)});
+                        .moved = difference(executor.moved(), moved_before),
+                        .dropped_clean = executor.dropped_clean() - dropped_before});
     moved_before = executor.moved();
+    dropped_before = executor.dropped_clean();
     result.steady = measured.size() >= 2 && same(measured.back(), measured[measured.size() - 2]);
     if (result.steady || measured.size() == kMostIterations) break;
     sim.begin_iteration();
@@ -273,6 +279,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   result.stalled_kernels = final.stalled_kernels;
   result.faults = final.faults;
   result.moved = final.moved;
+  result.dropped_clean = final.dropped_clean;
   result.iterations = static_cast<std::uint32_t>(measured.size());
   result.warmup_iterations = result.iterations - (result.steady ? 1 : kMeanOf);
   for (const Tier tier : kTiers) result.peak[tier] = executor.table().peak(tier);

@@ -23,8 +23,9 @@ struct SimulationResult {
   std::uint64_t stalled_kernels = 0;
   std::uint64_t faults = 0;  // blocks that came by page faults
   PerLink<Bytes> moved;
-  PerTier<Bytes> peak;                  // of all iterations
-  std::uint32_t iterations = 0;         // simulated
+  Bytes dropped_clean;           // left the device without being copied, since the SSD had the same bytes already
+  PerTier<Bytes> peak;           // of all iterations
+  std::uint32_t iterations = 0;  // simulated
   std::uint32_t warmup_iterations = 0;  // before the steady one
   std::uint64_t skipped_commands = 0;   // of all iterations: the tensor was not where the plan expected it
 

@@ -1,0 +1,76 @@
+#include "policies/copies.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+namespace spillway {
+namespace {
+
+// By tensor: the kernels after which it has other bytes, ascending.
+std::vector<std::vector<KernelId>> changes_of(const Trace& trace, const Lifetimes& lifetimes) {
+  std::vector<std::vector<KernelId>> changes(trace.tensors.size());
+  for (std::uint32_t kernel = 0; kernel < trace.kernels.size(); ++kernel)
+    for (const Access& access : trace.kernels[kernel].writes)
+      if (auto& of_tensor = changes[access.tensor.value]; of_tensor.empty() || of_tensor.back().value != kernel)
+        of_tensor.push_back({kernel});
+  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor) {
+    const Lifetime& life = lifetimes.tensors[tensor];
+    const bool is_born = !life.alive_at_start || trace.tensors[tensor].carried_from == TensorId{tensor};
+    auto& of_tensor = changes[tensor];
+    if (is_born && !life.uses.empty() && !std::ranges::binary_search(of_tensor, life.birth))
+      of_tensor.insert(std::ranges::lower_bound(of_tensor, life.birth), life.birth);
+  }
+  return changes;
+}
+
+}  // namespace
+
+Copies::Copies(const Trace& trace, const Lifetimes& lifetimes) : places_(lifetimes.periods.size()) {
+  const auto changes = changes_of(trace, lifetimes);
+  const std::span periods(lifetimes.periods);
+  for (std::size_t begin = 0, end = 0; begin < periods.size(); begin = end) {
+    const TensorId tensor = periods[begin].tensor;
+    while (end < periods.size() && periods[end].tensor == tensor) ++end;
+    // What other tensors leave to this one under their name is taken for new.
+    const bool stays = trace[tensor].persistent || trace[tensor].carried_from == tensor;
+    const auto& changed = changes[tensor.value];
+    std::map<std::size_t, Run> runs;  // by the number of changes before them
+    const auto add = [&](bool before_first_change) {
+      for (std::size_t period = begin; period < end; ++period) {
+        const auto before = std::ranges::upper_bound(changed, periods[period].after) - changed.begin();
+        if ((before == 0) != before_first_change) continue;
+        // Those before the iteration's first change follow on the last one of the iteration before.
+        runs[before == 0 && stays ? changed.size() : static_cast<std::size_t>(before)].periods.push_back(period);
+      }
+    };
+    add(false);
+    add(true);
+    for (auto& [before, run] : runs) {
+      for (std::size_t order = 0; order < run.periods.size(); ++order)
+        places_[run.periods[order]] = {runs_.size(), static_cast<std::int64_t>(order)};
+      if (stays && changed.empty()) run.first = -1;
+      runs_.push_back(std::move(run));
+    }
+  }
+}
+
+std::vector<std::size_t> Copies::plan(std::size_t period) {
+  const auto [at, order] = places_[period];
+  Run& run = runs_[at];
+  run.last = std::max(run.last, order);
+  if (order >= run.first) return {};
+  // All if it is the run's first one, else those up to the one that was the first.
+  const std::size_t until = run.first == kNone ? run.periods.size() : static_cast<std::size_t>(run.first) + 1;
+  const std::size_t from = run.first == kNone ? 0 : static_cast<std::size_t>(order) + 1;
+  run.first = order;
+  return {run.periods.begin() + static_cast<std::ptrdiff_t>(from),
+          run.periods.begin() + static_cast<std::ptrdiff_t>(until)};
+}
+
+bool Copies::is_worth_keeping(std::size_t period) const {
+  const Run& run = run_of(period);
+  return run.first == -1 || places_[period].order < run.last;
+}
+
+}  // namespace spillway
