@@ -66,6 +66,7 @@ TEST_P(ForkTest, AChildReadsTensorsThatAreAwayAndThere) {
 
 TEST_P(ForkTest, WhatItsParentDoesNextIsNotShownToAChild) {
   auto pager = started(config());
+  keep_copies(*pager);
   auto tensors = more_than_fits(*pager);
   WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
   auto kept = tensors;
@@ -297,6 +298,7 @@ TEST_P(ForkTest, ChildrenSeeManagedAndOtherMemoryOfOneMoment) {
   PagerConfig roomy = config();
   roomy.ssd_capacity = 2048_MiB;
   auto pager = started(roomy);
+  keep_copies(*pager);
   constexpr std::size_t kThreads = 3, kWords = kLarge / sizeof(std::uint64_t);
   struct Counted {
     std::atomic<std::uint64_t> begun{0}, done{0};

@@ -97,7 +97,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
 }
 
 TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
-  Bytes from_ssd, from_host;
+  Bytes from_ssd, from_host, dropped_clean;
   std::uint64_t faults = 0;
   Nanos stall;
   for (std::uint64_t seed = 1; seed <= 2; ++seed) {
@@ -109,6 +109,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
       config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), 1); };
     config.journal = journal.options();
     auto pager = started(config);
+    if (seed == 1) keep_copies(*pager);
     constexpr int kThreads = 3;
     std::vector<std::thread> threads;
     for (int thread = 0; thread < kThreads; ++thread)
@@ -125,6 +126,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     EXPECT_LE(stats.peak.host, config.host);
     from_ssd += stats.moved(Tier::ssd, Tier::device);
     from_host += stats.moved(Tier::host, Tier::device);
+    dropped_clean += stats.dropped_clean;
     faults += stats.faults;
     stall += stats.stall;
     pager.reset();
@@ -132,6 +134,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
   }
   // Of both programs together: one that learns may happen to wait for nothing.
   EXPECT_GT(from_ssd, Bytes{});
+  EXPECT_GT(dropped_clean, Bytes{});
   EXPECT_EQ(from_host > Bytes{}, config().host > Bytes{});
   EXPECT_GT(faults, 0u);
   EXPECT_GT(stall, Nanos{});
@@ -144,6 +147,7 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   config.online = make_deepum;
   config.journal = journal.options();
   auto pager = started(config);
+  keep_copies(*pager);
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < 20; ++thread)
     threads.emplace_back([&, thread] {

@@ -21,6 +21,7 @@ TEST_P(RandomProgramsTest, SeeTheBytesThatTheyWrote) {
   small.host = kBlockBytes * 12;
   small.online = make_deepum;
   auto pager = started(small);
+  keep_copies(*pager);
   std::atomic<std::uint64_t> next{0};
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 2; ++thread)
