@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains one of the examples with less and less memory, under each policy, beside its peers, and prints the ratios.
 
-  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--rounds 3] [--steps 12] [--json FILE] [-- ARGUMENTS]
+  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--policies uvm,deepum,g10,auto,swap] [--rounds 3] [--steps 12]
+                    [--json FILE] [-- ARGUMENTS]
 
 The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as many bytes less
 than it takes by itself as the budget does, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
@@ -122,12 +123,14 @@ class Cell:
         reports = [run.report for run in self.runs if run.report]
         if reports:
             last = reports[-1]
-            figures["faults"] = statistics.median(i["faults"] for r in reports for i in r["iterations"][-LAST:])
-            figures["moved_out_bytes"] = last["moved_bytes"]["device_to_ssd"] + last["moved_bytes"]["device_to_host"]
+            ended = [iteration for report in reports for iteration in report["iterations"][-LAST:]]
+            for figure in ("faults", "moved_in_bytes", "moved_out_bytes"):
+                figures[figure] = statistics.median(iteration[figure] for iteration in ended)
             plan = last["plan"]
             if plan:
                 figures["predicted_seconds"] = statistics.median(r["plan"]["predicted_seconds"] for r in reports if r["plan"])
-                figures["link_bound_seconds"] = plan["link_bound_seconds"]
+                for figure in ("policy", "link_bound_seconds", "least_in_bytes", "least_out_bytes"):
+                    figures[figure] = plan[figure]
                 before = plan["adopted_at_iteration"] - 1
                 figures["seconds_before_plan"] = sum(i["seconds"] for i in last["iterations"][:before])
         return figures
@@ -148,14 +151,16 @@ def cells(options, folder):
     unlimited.runs.clear()  # It only told the peak.
     result = [Cell("PyTorch alone", script), unlimited]
     try:
-        options.swap = Swap(options.scratch, 2 * peak)
-        most_used = options.swap.most_used(script)
+        if "swap" in options.policies:
+            options.swap = Swap(options.scratch, 2 * peak)
+            most_used = options.swap.most_used(script)
     except OSError as error:
         print(f"the operating system's swap is left out: {error}", file=sys.stderr)
     for part in options.parts:
         memory = f"{peak * part // 100 >> 20}MiB"
-        for policy in ("uvm", "deepum", "g10", "auto"):
-            result.append(limited(f"{policy} at {part} %", policy, memory))
+        for policy in options.policies:
+            if policy != "swap":
+                result.append(limited(f"{policy} at {part} %", policy, memory))
         if options.swap:
             result.append(Cell(f"swap at {part} %", options.swap.command(most_used - peak * (100 - part) // 100, script)))
     return peak, result
@@ -164,7 +169,7 @@ def cells(options, folder):
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
     print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'faults':>8}{'predicted':>11}"
-          f"{'out a run':>11}{'s to plan':>11}")
+          f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
         bound = max(unlimited, row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
@@ -172,7 +177,18 @@ def print_table(rows):
         print(f"{row['name'] + (' !' if row['disturbed'] else ''):<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
               f"{unlimited / row['seconds']:>14.1%}{bound / row['seconds']:>14.1%}"
               f"{row.get('faults', 0):>8.0f}{error:>11}"
-              f"{row.get('moved_out_bytes', 0) / 2**20:>7.0f} MiB{row.get('seconds_before_plan', 0):>11.1f}")
+              f"{mebibytes(row, 'moved_in_bytes'):>10}{mebibytes(row, 'moved_out_bytes'):>10}"
+              f"{of_the_least(row, 'in') + ' ' + of_the_least(row, 'out'):>15}{row.get('seconds_before_plan', 0):>11.1f}")
+
+
+def mebibytes(row, figure):
+    return f"{row.get(figure, 0) / 2**20:.0f} MiB"
+
+
+def of_the_least(row, way):
+    """What moved that way in an iteration over what must, whoever decides."""
+    least = row.get(f"least_{way}_bytes", 0)
+    return f"{row[f'moved_{way}_bytes'] / least:.2f}" if least else "-"
 
 
 def main():
@@ -180,6 +196,7 @@ def main():
     parser.add_argument("spillway")
     parser.add_argument("example")
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
+    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=12, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")
@@ -187,6 +204,7 @@ def main():
     options = parser.parse_args(sys.argv[1:end])
     options.arguments = sys.argv[end + 1:]
     options.parts = [int(part) for part in options.parts.split(",")]
+    options.policies = options.policies.split(",")
     options.swap = None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The swap file must not outlive us.
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/var/tmp") as options.scratch:

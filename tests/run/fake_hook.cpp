@@ -32,8 +32,8 @@ void count(Session& session) {
   spillway::raise_peak(state.peak_device_bytes, 4096);
   spillway::raise_peak(state.peak_ssd_bytes, 8192);
   spillway::raise_peak(state.unmanaged_peak_bytes, 77);
-  spillway::add_iteration(session, 2'000'000'000, 4);
-  spillway::add_iteration(session, 1'000'000'000, 3);
+  spillway::add_iteration(session, {.duration_ns = 2'000'000'000, .faults = 4});
+  spillway::add_iteration(session, {.duration_ns = 1'000'000'000, .faults = 3});
 }
 
 void record(Session& session) {

@@ -82,7 +82,6 @@ class Pager {
   EvictionMethod eviction_method() const { return method_; }  // the one chosen
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine_->stall().total(now); }
-  std::uint64_t faults() const { return machine_->stats().faults(); }
 
   // For tests: where frames can be.
   const MemoryRange& range() const { return machine_->range(); }

@@ -232,7 +232,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value)};
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine).time;
+  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine);
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));

@@ -34,6 +34,13 @@ struct PlanningInput {
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
+// What is away at the moment of the highest pressure, and so returns in every iteration; and what of it was changed in
+// that iteration, since what never changes is stored once.
+struct LinkBound {
+  Bytes away, changed;
+  Nanos time;  // that they take at the links' rates, both ways at once
+};
+
 // A plan for a run, and how to recognise its iteration.
 struct ProposedPlan {
   std::uint64_t iteration = 0;  // its number
@@ -41,18 +48,11 @@ struct ProposedPlan {
   RunPlan run;
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
-  Nanos link_bound;                       // what the budget forces out and in, over the links' rates
+  LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::vector<std::uint32_t> anchors;
   // By kernel: where to put what it makes, in order; nothing for what may lie anywhere.
   std::vector<std::vector<std::optional<std::uint64_t>>> births;
-};
-
-// What is away at the moment of the highest pressure, and so returns in every iteration; and what of it was changed in
-// that iteration, since what never changes is stored once.
-struct LinkBound {
-  Bytes away, changed;
-  Nanos time;  // that they take at the links' rates, both ways at once
 };
 
 // What a run of a recorded iteration would take with this much memory on the device.

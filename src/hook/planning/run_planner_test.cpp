@@ -79,7 +79,7 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
   ASSERT_TRUE(proposed && proposed->plan);
   EXPECT_EQ(proposed->plan->run.plan.policy, "g10-once");
-  EXPECT_GT(proposed->plan->link_bound, Nanos{});
+  EXPECT_GT(proposed->plan->link_bound.time, Nanos{});
 }
 
 struct GivenToARun : testing::Test {

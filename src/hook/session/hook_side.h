@@ -80,27 +80,34 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
   }
 }
 
+struct IterationFigures {
+  std::uint64_t duration_ns = 0, faults = 0;
+  std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
+};
 // One iteration of the script has ended. Called by one thread only.
-inline void add_iteration(Session& session, std::uint64_t duration_ns, std::uint64_t fault_count) noexcept {
+inline void add_iteration(Session& session, const IterationFigures& figures) noexcept {
   const std::uint64_t place = session.state.iteration_count.load(std::memory_order_relaxed);
   if (place < kMaxIterations) {
-    IterationFigures& record = session.state.iterations[place];
-    record.duration_ns.store(duration_ns, std::memory_order_relaxed);
-    record.faults.store(fault_count, std::memory_order_relaxed);
+    EndedIteration& record = session.state.iterations[place];
+    record.duration_ns.store(figures.duration_ns, std::memory_order_relaxed);
+    record.faults.store(figures.faults, std::memory_order_relaxed);
+    record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
+    record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);
   }
   session.state.iteration_count.store(place + 1, std::memory_order_release);
 }
 
 // The last one goes on after all.
-inline void replace_iteration(Session& session, std::uint64_t duration_ns, std::uint64_t fault_count) noexcept {
+inline void replace_iteration(Session& session, const IterationFigures& figures) noexcept {
   session.state.iteration_count.fetch_sub(1, std::memory_order_relaxed);
-  add_iteration(session, duration_ns, fault_count);
+  add_iteration(session, figures);
 }
 
 inline void forget_iterations(Session& session) noexcept { session.state.iteration_count.store(0); }
 
 struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
+  std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
   bool given = false;
 };
 // A plan is followed from the next iteration on.
@@ -111,6 +118,8 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
     record.policy.set(policy);
     record.predicted_ns.store(figures.predicted_ns, std::memory_order_relaxed);
     record.link_bound_ns.store(figures.link_bound_ns, std::memory_order_relaxed);
+    record.least_in_bytes.store(figures.least_in_bytes, std::memory_order_relaxed);
+    record.least_out_bytes.store(figures.least_out_bytes, std::memory_order_relaxed);
     record.planning_ns.store(figures.planning_ns, std::memory_order_relaxed);
     record.given.store(figures.given, std::memory_order_relaxed);
     record.adopted_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,

@@ -15,7 +15,7 @@ TEST(LiveStatus, SaysWhatHappenedBetweenTwoMoments) {
   const auto before = moment_of(state, Nanos{1'000'000'000});
   EXPECT_EQ(status_text(**session, before, before),
             "before the first iteration  stall 0 %  device 0 B  ssd 0 B  in 0.0, out 0.0 GB/s");
-  add_iteration(**session, 1'500'000'000, 4);
+  add_iteration(**session, {.duration_ns = 1'500'000'000, .faults = 4});
   add_plan(**session, "g10", {});
   state.device_bytes = (824_MiB).value;
   state.ssd_bytes = (100_MiB).value;

@@ -23,7 +23,9 @@ void read_iterations(const SessionState& state, RunReport& report) {
   report.iterations.reserve(kept);
   for (std::size_t i = 0; i < kept; ++i)
     report.iterations.push_back({.duration = Nanos{state.iterations[i].duration_ns.load(std::memory_order_relaxed)},
-                                 .faults = state.iterations[i].faults.load(std::memory_order_relaxed)});
+                                 .faults = state.iterations[i].faults.load(std::memory_order_relaxed),
+                                 .in = bytes(state.iterations[i].moved_in_bytes),
+                                 .out = bytes(state.iterations[i].moved_out_bytes)});
 }
 
 void read_plans(const Session& session, RunReport& report) {
@@ -35,6 +37,8 @@ void read_plans(const Session& session, RunReport& report) {
                             .predicted = Nanos{plan.predicted_ns.load()},
                             .link_bound = Nanos{plan.link_bound_ns.load()},
                             .planning = Nanos{plan.planning_ns.load()},
+                            .least_in = bytes(plan.least_in_bytes),
+                            .least_out = bytes(plan.least_out_bytes),
                             .adopted_at_iteration = plan.adopted_at_iteration.load(),
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }

@@ -18,10 +18,12 @@ struct RunReport {
   struct Iteration {
     Nanos duration;
     std::uint64_t faults = 0;
+    Bytes in, out;  // moved to the device and from it
   };
   struct PlanTaken {
     std::string policy;
     Nanos predicted, link_bound, planning;
+    Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
     std::string file;  // that it was read from; empty: it was made in this run
   };

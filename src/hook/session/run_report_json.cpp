@@ -25,7 +25,10 @@ Json moved_bytes(const RunReport& report) {
 Json iterations(const RunReport& report) {
   Json list = Json::array();
   for (const RunReport::Iteration& iteration : report.iterations)
-    list.push_back({{"seconds", seconds(iteration.duration)}, {"faults", iteration.faults}});
+    list.push_back({{"seconds", seconds(iteration.duration)},
+                    {"faults", iteration.faults},
+                    {"moved_in_bytes", iteration.in.value},
+                    {"moved_out_bytes", iteration.out.value}});
   return list;
 }
 
@@ -81,6 +84,8 @@ Json plan(const RunReport& report) {
   return {{"policy", last.policy},
           {"predicted_seconds", seconds(last.predicted)},
           {"link_bound_seconds", seconds(last.link_bound)},
+          {"least_in_bytes", last.least_in.value},
+          {"least_out_bytes", last.least_out.value},
           {"planning_seconds", seconds(last.planning)},
           {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
           {"followed_since_iteration", last.adopted_at_iteration},

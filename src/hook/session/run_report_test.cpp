@@ -42,8 +42,8 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   state().moved(Tier::device, Tier::ssd) = 10;
   state().moved(Tier::host, Tier::ssd) = 1;
   state().moved(Tier::ssd, Tier::device) = 5;
-  add_iteration(**session, 2'000'000'000, 4);
-  add_iteration(**session, 1'000'000'000, 3);
+  add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4});
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
   ended.exit_status = 139;
   const Json object = json();
   EXPECT_EQ(object["exit_status"], 139);
@@ -64,9 +64,9 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
 TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   load_torch();
   EXPECT_TRUE(json()["plan"].is_null());
-  add_iteration(**session, 2'000'000'000, 4);
+  add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4});
   add_plan(**session, "g10-once", {.predicted_ns = 5, .link_bound_ns = 6, .planning_ns = 7});
-  add_iteration(**session, 1'000'000'000, 3);
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
   add_plan(**session, "g10", {.predicted_ns = 1'500'000'000, .link_bound_ns = 500'000'000, .planning_ns = 1'000'000});
   const Json object = json();
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
@@ -161,7 +161,7 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   state().unmanaged[0].pid = 5;
   state().unmanaged[0].name.set("python3 worker.py");
   ended.left_behind = "sleep";
-  for (std::uint64_t i = 1; i <= 5; ++i) add_iteration(**session, i * 1'000'000'000, i);
+  for (std::uint64_t i = 1; i <= 5; ++i) add_iteration(**session, {.duration_ns = i * 1'000'000'000, .faults = i});
   EXPECT_EQ(to_table(report()),
             std::string("spillway ") + SPILLWAY_VERSION + R"(: the script ended with status 0 after 3.0 s
   policy        uvm, eviction path automatic

@@ -97,16 +97,18 @@ struct UnmanagedProcess {
   OnceText<256> name;  // its command line
 };
 
-struct IterationFigures {
+struct EndedIteration {
   std::atomic<std::uint64_t> duration_ns{0};
   std::atomic<std::uint64_t> faults{0};
+  std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
 };
 
 // A plan that the run has taken up.
 struct PlanRecord {
   OnceText<32> policy;
-  std::atomic<std::uint64_t> predicted_ns{0};   // a steady iteration
-  std::atomic<std::uint64_t> link_bound_ns{0};  // the bytes that the budget forces out and in, at the links' rates
+  std::atomic<std::uint64_t> predicted_ns{0};                        // a steady iteration
+  std::atomic<std::uint64_t> link_bound_ns{0};                       // the bytes below, at the links' rates
+  std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};  // that the budget forces in and out
   std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> adopted_at_iteration{0};  // counted from 1
   std::atomic<std::uint64_t> given{0};                 // 1: it was made before, as the user wanted
@@ -160,7 +162,7 @@ struct SessionState {
   std::array<PlanRecord, kMaxPlans> plans;
 
   Counter iteration_count{0};  // may exceed the table
-  std::array<IterationFigures, kMaxIterations> iterations;
+  std::array<EndedIteration, kMaxIterations> iterations;
 
   Counter& moved(Tier from, Tier to) noexcept {
     return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];

@@ -62,8 +62,8 @@ TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
   for (std::size_t i = 0; i < kMaxUnmanaged + 3; ++i) register_unmanaged(*hook);
   for (std::size_t i = 0; i < kMaxNotices + 3; ++i) add_notice(*hook, "again");
   hook->state.iteration_count = kMaxIterations - 1;
-  add_iteration(*hook, 5, 6);
-  add_iteration(*hook, 7, 8);
+  add_iteration(*hook, {.duration_ns = 5, .faults = 6});
+  add_iteration(*hook, {.duration_ns = 7, .faults = 8});
   EXPECT_EQ((*made)->state.unmanaged_count.load(), kMaxUnmanaged + 3);
   EXPECT_EQ((*made)->state.notices[kMaxNotices - 1].get(), "again");
   EXPECT_EQ((*made)->state.iteration_count.load(), kMaxIterations + 1);
@@ -85,7 +85,7 @@ TEST_F(SessionTest, ATextTooLongIsCut) {
 TEST_F(SessionTest, AFewIterationsOccupyAFewPages) {
   Session* hook = open_session();
   ASSERT_NE(hook, nullptr);
-  for (int i = 0; i < 10; ++i) add_iteration(*hook, 1, 1);
+  for (int i = 0; i < 10; ++i) add_iteration(*hook, {.duration_ns = 1, .faults = 1});
   struct stat status{};
   ASSERT_EQ(::stat(made->path().c_str(), &status), 0);
   EXPECT_LT(status.st_blocks * 512, 256 << 10) << "of " << sizeof(Session) << " bytes";

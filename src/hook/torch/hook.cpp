@@ -128,7 +128,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
     if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
     if (!op.ignored && trains()) backward_may_have_ended(kernel->event.phase);
-    if (differentiates) iterations_.training_starts(start, memory_->faults());
+    if (differentiates) iterations_.training_starts(start, memory_->paged());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
         if (touch.writes) insert_ascending(training.written, touch.storage);
@@ -205,7 +205,7 @@ void Hook::backward_may_have_ended(Phase next) {
   } else if (in_backward_) {
     in_backward_ = false;
     if (has_optimizer_) return;
-    iterations_.backward_ended(last_end_, memory_->faults());
+    iterations_.backward_ended(last_end_, memory_->paged());
     iteration_may_have_ended();
   }
 }
@@ -307,8 +307,10 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
-            .link_bound_ns = plan_->link_bound.value,
+            .link_bound_ns = plan_->link_bound.time.value,
             .planning_ns = outcome.planning_time.value,
+            .least_in_bytes = plan_->link_bound.away.value,
+            .least_out_bytes = plan_->link_bound.changed.value,
             .given = plan_->given});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
   save_plan_followed();
@@ -362,7 +364,7 @@ void Hook::optimizer_step_ends() {
   const std::scoped_lock lock(mutex_);
   if (training.steps_open == 0) return;
   if (--training.steps_open > 0) return;  // an optimizer that wraps another one
-  iterations_.step_ended(now(), memory_->faults(), training.written);
+  iterations_.step_ended(now(), memory_->paged(), training.written);
   if (training.task == -1)
     iteration_may_have_ended();
   else
@@ -395,7 +397,7 @@ void Hook::finish() {
   const std::scoped_lock lock(mutex_);
   if (!has_optimizer_ && in_backward_) {
     in_backward_ = false;
-    iterations_.backward_ended(last_end_, memory_->faults());
+    iterations_.backward_ended(last_end_, memory_->paged());
     if (recorder_) recorder_->anchor();
   }
   if (std::exchange(steps_in_backward_, false)) iteration_may_have_ended();

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "hook/recorder/events.h"
 #include "hook/session/hook_side.h"
+#include "hook/torch/tensor_memory.h"
 
 namespace spillway {
 
@@ -18,15 +19,15 @@ class Iterations {
   explicit Iterations(Session& session) : session_(session) {}
 
   // The first operator that training could consist of: what is before it is setting up.
-  void training_starts(Nanos at, std::uint64_t faults) {
+  void training_starts(Nanos at, const Paged& paged) {
     if (started_) return;
     started_ = true;
-    first_ = begin_ = end_ = {at, faults};
+    first_ = begin_ = end_ = {at, paged};
   }
 
   // `written`, by the step, tells optimizers apart.
-  void step_ended(Nanos at, std::uint64_t faults, const std::vector<StorageId>& written) {
-    training_starts(at, faults);
+  void step_ended(Nanos at, const Paged& paged, const std::vector<StorageId>& written) {
+    training_starts(at, paged);
     if (steps_.empty()) {
       forget_iterations(session_);
       begin_ = end_ = first_;
@@ -40,15 +41,15 @@ class Iterations {
     }
     const bool joins = !steps_.empty();
     steps_.push_back(written);
-    end_ = {at, faults};
-    const std::uint64_t duration = excess(end_.at, begin_.at).value;
-    joins ? replace_iteration(session_, duration, faults - begin_.faults)
-          : add_iteration(session_, duration, faults - begin_.faults);
+    end_ = {at, paged};
+    const IterationFigures figures = difference(end_, begin_);
+    joins ? replace_iteration(session_, figures) : add_iteration(session_, figures);
   }
-  void backward_ended(Nanos at, std::uint64_t faults) {
-    training_starts(at, faults);
-    add_iteration(session_, excess(at, end_.at).value, faults - end_.faults);
-    end_ = {at, faults};
+  void backward_ended(Nanos at, const Paged& paged) {
+    training_starts(at, paged);
+    const Moment end{at, paged};
+    add_iteration(session_, difference(end, end_));
+    end_ = end;
   }
   // What we did ourselves since the last end is no part of an iteration.
   void leave_out(Nanos time) {
@@ -59,8 +60,14 @@ class Iterations {
  private:
   struct Moment {
     Nanos at;
-    std::uint64_t faults = 0;
+    Paged paged;  // so far
   };
+  static IterationFigures difference(const Moment& end, const Moment& begin) {
+    return {.duration_ns = excess(end.at, begin.at).value,
+            .faults = end.paged.faults - begin.paged.faults,
+            .moved_in_bytes = (end.paged.in - begin.paged.in).value,
+            .moved_out_bytes = (end.paged.out - begin.paged.out).value};
+  }
 
   Session& session_;
   bool started_ = false;

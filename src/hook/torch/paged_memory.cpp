@@ -31,7 +31,12 @@ class PagedMemory final : public TensorMemory {
   Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
-  std::uint64_t faults() const override { return pager_->faults(); }
+  Paged paged() const override {
+    const PagerStats stats = pager_->stats();
+    return {.faults = stats.faults,
+            .in = stats.moved(Tier::host, Tier::device) + stats.moved(Tier::ssd, Tier::device),
+            .out = stats.moved(Tier::device, Tier::host) + stats.moved(Tier::device, Tier::ssd)};
+  }
 
  private:
   std::unique_ptr<Pager> pager_;

@@ -13,7 +13,7 @@ class PlainMemory final : public TensorMemory {
   Nanos kernel_ready(const NextKernel&, std::span<const ByteExtent>) override { return {}; }
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
-  std::uint64_t faults() const override { return 0; }
+  Paged paged() const override { return {}; }
 };
 
 }  // namespace spillway

@@ -15,6 +15,12 @@ namespace spillway {
 
 class Planning;
 
+// What has been moved so far.
+struct Paged {
+  std::uint64_t faults = 0;
+  Bytes in, out;  // to the device and from it
+};
+
 // Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
 class TensorMemory {
  public:
@@ -47,7 +53,7 @@ class TensorMemory {
 
   // The time up to `now` in which any thread waited for memory.
   virtual Nanos stalled(Nanos now) const = 0;
-  virtual std::uint64_t faults() const = 0;
+  virtual Paged paged() const = 0;
 };
 
 }  // namespace spillway
