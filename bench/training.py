@@ -171,6 +171,7 @@ def print_table(rows):
     print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'faults':>8}{'predicted':>11}"
           f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
+        row = least_of(rows, row) | row
         bound = max(unlimited, row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
@@ -181,6 +182,13 @@ def print_table(rows):
               f"{of_the_least(row, 'in') + ' ' + of_the_least(row, 'out'):>15}{row.get('seconds_before_plan', 0):>11.1f}")
 
 
+def least_of(rows, row):
+    """What any way to run it with as much memory must move, as a planned one found it."""
+    part = row["name"].partition(" at ")[2]
+    planned = (other for other in rows if other["name"].endswith(" at " + part) and "least_in_bytes" in other)
+    return {key: value for key, value in next(planned, {}).items() if key.startswith("least_")} if part else {}
+
+
 def mebibytes(row, figure):
     return f"{row.get(figure, 0) / 2**20:.0f} MiB"
 
@@ -188,7 +196,7 @@ def mebibytes(row, figure):
 def of_the_least(row, way):
     """What moved that way in an iteration over what must, whoever decides."""
     least = row.get(f"least_{way}_bytes", 0)
-    return f"{row[f'moved_{way}_bytes'] / least:.2f}" if least else "-"
+    return f"{row[f'moved_{way}_bytes'] / least:.2f}" if least and f"moved_{way}_bytes" in row else "-"
 
 
 def main():

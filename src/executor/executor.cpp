@@ -69,13 +69,14 @@ void Executor::on(const Event& event, std::vector<Command>& out) {
   settle(out);
 }
 
-void Executor::handle(const Allocated& event, std::vector<Command>&) {
+void Executor::handle(const Allocated& event, std::vector<Command>& out) {
   if (event.tensor.value >= lodgings_.size()) lodgings_.resize(event.tensor.value + 1);
   Lodging& lodging = lodgings_[event.tensor.value];
   CHECK(!lodging.alive);
   lodging = {event.blocks, true};
   if (online_) online_->allocated(event);
   migration_.retain(event.blocks);
+  migration_.written(event.blocks, out);  // Its neighbours' copies, where they share a block, will not be as it is.
 }
 
 void Executor::handle(const Freed& event, std::vector<Command>& out) {
@@ -121,7 +122,7 @@ void Executor::look_ahead(const KernelReady& event, bool granted) {
   if (forecast.anew && (plan_ == nullptr || plan_->moves() == 0))
     migration_.drop_planned_prefetches();  // They were for what does not come.
   for (ExpectedUse& use : forecast.added) {
-    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks, false);
+    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks, migration_.keeps_copies());
     migration_.protection().expect(event.stream, std::move(use));
   }
 }

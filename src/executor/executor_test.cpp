@@ -509,10 +509,6 @@ struct KeptCopy {
   }
   BlockState state() const { return executor->table().state({0}); }
   const Move& last_move() const { return std::get<Move>(commands.back()); }
-  bool gave_up_copy() const {
-    const auto* discard = std::get_if<Discard>(&commands.back());
-    return discard != nullptr && discard->tier == Tier::ssd && discard->blocks.contains({0});
-  }
 
   Plan plan;
   std::optional<Executor> executor;
@@ -564,6 +560,26 @@ TEST(Executor, CopiesGiveWayToWhatMustLeave) {
   EXPECT_TRUE(run.last_move().to == Tier::ssd && !run.last_move().clean);
   EXPECT_EQ(run.state(), BlockState::resident);
   EXPECT_FALSE(run.executor->failure());
+}
+
+TEST(Executor, ACopyStaysWhereAnotherBlockCouldNotLeave) {
+  KeptCopy run;
+  run.tell(MoveDone{run.come.id});
+  run.tell(Allocated{{1}, {{1}, 5}});
+  for (std::uint32_t block = 1; block < 4; ++block) run.tell(Faulted{{1}, {{block}, 1}});
+  const BlockAccess keeps[] = {{.blocks = {{0}, 1}}};
+  run.tell(KernelReady{{2}, kNoKernel, keeps});
+  run.tell(Faulted{{1}, {{4}, 1}});
+  run.tell(MoveFailed{run.last_move().id, true});
+  EXPECT_EQ(run.state(), BlockState::clean);
+}
+
+TEST(Executor, WhatIsMadeInItsBlockMakesTheCopyWorthless) {
+  KeptCopy run;
+  run.tell(MoveDone{run.come.id});
+  run.tell(Allocated{{1}, {{0}, 1}});
+  EXPECT_EQ(run.state(), BlockState::resident);
+  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
 }
 
 TEST(Executor, ADeadTensorsCopyIsGivenUpAtOnce) {

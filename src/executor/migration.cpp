@@ -393,10 +393,10 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
     std::uint32_t count = 1;
     while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
     piece.count = count;
-    const bool has_copy = table_.state(piece.first) == BlockState::clean;
+    const bool has_copy = table_.state(piece.first) == BlockState::clean && table_.lower(piece.first) == to;
     if (!has_copy && !give_up_copies(to, bytes_of(piece), out)) return;
-    start_move(piece, Tier::device, has_copy ? table_.lower(piece.first) : to, {.urgency = Urgency::plan},
-               {.continues = wish.begun}, out);
+    if (!has_copy) written(piece, out);  // A copy elsewhere is of no use: the plan wants the bytes here.
+    start_move(piece, Tier::device, to, {.urgency = Urgency::plan}, {.continues = wish.begun}, out);
     queue.drop_front(piece.count, true);
   }
 }
@@ -463,8 +463,9 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
   const Flight flight = land(id);
   const Move& move = flight.move;
   const bool up = move.to == Tier::device;
-  (move.clean && !up ? dropped_clean_ : moved_(move.from, move.to)) += bytes_of(move.blocks);
-  failed_writes_[move.to] = 0;
+  const bool dropped = move.clean && !up;
+  (dropped ? dropped_clean_ : moved_(move.from, move.to)) += bytes_of(move.blocks);
+  if (!dropped) failed_writes_[move.to] = 0;
   for_each_block(move.blocks, [&](BlockId block) {
     if (up)
       move.clean ? table_.copied(block) : table_.fetched(block);
@@ -488,10 +489,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   if (!up) {
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
     if (!cancelled) ++failed_writes_[move.to];
-    if (!flight.recalled) {  // These may be what there is no space for.
-      give_up_ready_frames(out);
-      give_up_copies(move.to, table_.room(move.to) + bytes_of(move.blocks), out);
-    }
+    if (!flight.recalled) give_up_ready_frames(out);  // They may be what there is no space for.
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;

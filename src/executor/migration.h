@@ -66,12 +66,13 @@ class Migration {
   // Another plan is followed from now on: what the last one wanted is forgotten.
   void begin_plan(PlanOptions options, Foresight foresight);
   Foresight& foresight() { return foresight_; }
+  bool keeps_copies() const { return plan_.keeps_copies; }
   // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
   // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
   // come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
   void drop_planned_prefetches();
-  // A kernel that is about to start, or runs, writes to these blocks: copies below are worth nothing.
+  // Somebody writes to these blocks from now on: copies below are worth nothing.
   void written(BlockRange blocks, std::vector<Command>& out);
   // From now on room is made for planned prefetches, and for so much that will be made: blocks leave that nothing
   // protects (DeepUM section 5.1). Nothing: what is only planned waits until there is room.

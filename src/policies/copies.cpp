@@ -4,6 +4,8 @@
 #include <map>
 #include <span>
 
+#include "base/check.h"
+
 namespace spillway {
 namespace {
 
@@ -58,6 +60,7 @@ Copies::Copies(const Trace& trace, const Lifetimes& lifetimes) : places_(lifetim
 std::vector<std::size_t> Copies::plan(std::size_t period) {
   const auto [at, order] = places_[period];
   Run& run = runs_[at];
+  if (!run.has_copies) return {};
   run.last = std::max(run.last, order);
   if (order >= run.first) return {};
   // All if it is the run's first one, else those up to the one that was the first.
@@ -66,6 +69,12 @@ std::vector<std::size_t> Copies::plan(std::size_t period) {
   run.first = order;
   return {run.periods.begin() + static_cast<std::ptrdiff_t>(from),
           run.periods.begin() + static_cast<std::ptrdiff_t>(until)};
+}
+
+void Copies::plan_elsewhere(std::size_t period) {
+  Run& run = runs_[places_[period].run];
+  CHECK(run.first == kNone);
+  run.has_copies = false;
 }
 
 bool Copies::is_worth_keeping(std::size_t period) const {

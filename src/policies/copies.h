@@ -21,11 +21,14 @@ class Copies {
 
   // The SSD has the bytes when the period begins, if all is done as planned so far.
   bool is_clean(std::size_t period) const { return run_of(period).first < places_[period].order; }
-  // It would cost no more writes to spend this period on the SSD, too.
+  // It would cost no more writes to spend this period on the SSD, too, and it should be spent nowhere else.
   bool is_written_anyway(std::size_t period) const { return run_of(period).first != kNone; }
 
   // The tensor spends this period on the SSD. Returns the periods that have become cheaper by that.
   std::vector<std::size_t> plan(std::size_t period);
+
+  // The tensor spends this period elsewhere, where no copy is kept: nor is one from here on to the next write.
+  void plan_elsewhere(std::size_t period);
 
   // Whether the copy of a tensor that comes back from this planned period will be needed.
   bool is_worth_keeping(std::size_t period) const;
@@ -37,6 +40,7 @@ class Copies {
     std::vector<std::size_t> periods;
     std::int64_t first = kNone;  // of those that are planned; before all of them if nobody ever writes
     std::int64_t last = -1;
+    bool has_copies = true;
   };
   struct Place {
     std::size_t run = 0;

@@ -72,6 +72,15 @@ TEST(Copies, ATensorThatIsBornInTheIterationIsNewThere) {
   EXPECT_TRUE(copies.is_clean(1));
 }
 
+TEST(Copies, WhatGoesElsewhereHasNoneUntilTheNextWrite) {
+  const OneTensor one("w..r..r..r..w..");
+  Copies copies(one.trace, one.lifetimes);
+  copies.plan_elsewhere(1);
+  EXPECT_TRUE(copies.plan(0).empty());
+  EXPECT_FALSE(copies.is_clean(1) || copies.is_clean(2));
+  EXPECT_FALSE(copies.is_worth_keeping(0));
+}
+
 // Goes through a few iterations and keeps for each tensor whether the SSD has its bytes.
 std::vector<bool> clean_in_fact(const Trace& trace, const Lifetimes& lifetimes, const Copies& copies,
                                 const std::vector<std::size_t>& planned) {

@@ -252,7 +252,8 @@ class Planner {
     auto ssd = has_room(ssd_, whole, bytes(index)) ? window(index, Lane::ssd, false) : std::nullopt;
     const auto idle = window(index, Lane::ssd, true);
     if (ssd && idle && ssd->left <= idle->left && ssd->returns >= idle->returns) return ssd;
-    if (use_host_ && has_room(host_, whole, bytes(index)))
+    const bool only_ssd = copies_ && copies_->is_written_anyway(index);
+    if (use_host_ && !only_ssd && has_room(host_, whole, bytes(index)))
       if (const auto host = window(index, Lane::host, false)) return host;
     return ssd;
   }
@@ -290,7 +291,10 @@ class Planner {
     add(excess_, stretch(index, choice.left + 1, choice.returns), -size);
     add(choice.lane == Lane::host ? host_ : ssd_, stretch(index, 1, length(index)), size);
     bookings_.push_back({index, choice});
-    return copies_ && choice.lane == Lane::ssd ? copies_->plan(index) : std::vector<std::size_t>{};
+    if (!copies_) return {};
+    if (choice.lane == Lane::ssd) return copies_->plan(index);
+    copies_->plan_elsewhere(index);
+    return {};
   }
 
   const Trace& trace_;

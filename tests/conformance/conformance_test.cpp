@@ -147,6 +147,9 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
   });
   script.join();
   EXPECT_EQ(sums, run_in_plain_memory(program));
+  // What kernels say they write is what they write.
+  EXPECT_EQ(cpu.stats().dropped_clean(), kBlockBytes * ruled.asked().dropped_clean);
+  EXPECT_EQ(cpu.stats().unseen_writes(), 0u);
   return ruled.asked();
 }
 

@@ -207,6 +207,21 @@ TEST_P(ForkTest, SystemCallsOfAChildReadTensors) {
   ::close(file);
 }
 
+// What its parent keeps as copies on the SSD never takes the space that a child was promised.
+TEST_P(ForkTest, CopiesGiveTheirSlotsToChildren) {
+  PagerConfig tight = config();
+  tight.ssd_capacity = kBlockBytes * (kTensors * kLarge / kBlockBytes.value * 2 + 40);
+  auto pager = started(tight);
+  keep_copies(*pager);
+  const auto tensors = more_than_fits(*pager);
+  EXPECT_TRUE(all_hold(tensors, 0));
+  WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  for (int pass = 0; pass < 3; ++pass) EXPECT_TRUE(all_hold(tensors, 0));
+  for (std::size_t index = 0; index < kTensors; ++index) fill(tensors[index], kLarge, 100 + index);
+  EXPECT_TRUE(all_hold(tensors, 100));
+  EXPECT_TRUE(succeeded(child.status_after_go()));
+}
+
 TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
   PagerConfig tight = config();
   tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want

@@ -189,6 +189,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     return std::unexpected(std::move(reserved).error());
   }
   const TensorHeap::Place taken = heap_.commit(*proposed);
+  most_blocks_ = std::max(most_blocks_, heap_.blocks_in_use());
   machine_->inbox().allocated(taken.tensor, taken.blocks, label);
   if (heap_.blocks_in_use() > machine_->device_blocks()) memory_is_short_.store(true, std::memory_order_relaxed);
   return machine_->range().begin() + taken.offset;
@@ -259,13 +260,11 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
                   to_text(kBlockBytes * kSlackBlocks), reason));
 }
 
-// A slot for every block, as far as there is space: what is clean has one while it is on the device, too. Copies give
-// way where that is not had, so it is no error.
+// A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it
+// is on the device, too. Copies give way where that is not had.
 void Pager::reserve_for_copies() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t slots = std::uint64_t{heap_.blocks_in_use()} + kSlackBlocks + slots_for_children();
-  static_cast<void>(
-      file_->reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(slots, file_->capacity_slots()))));
+  file_->reserve_if_plenty(most_blocks_ + kSlackBlocks + slots_for_children());
 }
 
 // With the mutex held.
@@ -382,7 +381,7 @@ PagerStats Pager::stats() const {
                    .moved = {},
                    .written = counted.written(),
                    .dropped_clean = counted.dropped_clean(),
-                   .unseen_writes = counted.stale_copies(),
+                   .unseen_writes = counted.unseen_writes(),
                    .held = {},
                    .peak = {},
                    .stall = machine_->stall().total(now()) + Nanos{launch_wait_.load(std::memory_order_relaxed)}};

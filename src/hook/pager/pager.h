@@ -112,6 +112,7 @@ class Pager {
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
   TensorHeap heap_;
   std::uint32_t slots_for_children_ = 0;  // of the spill file, beyond those for tensors
+  std::uint32_t most_blocks_ = 0;         // that tensors have lived in at a time
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};

@@ -23,7 +23,7 @@ struct PagerStats {
   PerLink<Bytes> moved;
   Bytes written;                    // to the SSD, also by moves that were given up
   Bytes dropped_clean;              // left for the SSD without being written, since it had the same bytes
-  std::uint64_t unseen_writes = 0;  // blocks that a kernel's accesses said nothing of, and that had changed
+  std::uint64_t unseen_writes = 0;  // blocks that should have been dropped so, and had changed
   PerTier<Bytes> held, peak;
   Nanos stall;  // time in which at least one thread waited
 };

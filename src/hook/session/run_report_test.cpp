@@ -42,7 +42,9 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   state().moved(Tier::device, Tier::ssd) = 10;
   state().moved(Tier::host, Tier::ssd) = 1;
   state().moved(Tier::ssd, Tier::device) = 5;
-  add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4});
+  state().clean_drops_bytes = 12;
+  state().unseen_writes = 13;
+  add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4, .moved_in_bytes = 50, .moved_out_bytes = 60});
   add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
   ended.exit_status = 139;
   const Json object = json();
@@ -57,7 +59,12 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["moved_bytes"]["ssd_to_device"], 5);
   EXPECT_EQ(object["moved_bytes"].size(), 6u);
   EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
-  EXPECT_EQ(object["iterations"], Json::parse(R"([{"seconds": 2.0, "faults": 4}, {"seconds": 1.0, "faults": 3}])"));
+  EXPECT_EQ(object["iterations"], Json::parse(R"([
+    {"seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60},
+    {"seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0}])"));
+  EXPECT_EQ(object["clean_drops_bytes"], 12);
+  EXPECT_EQ(object["unseen_writes"], 13);
+  EXPECT_NE(to_table(report()).find("12 B left unwritten"), std::string::npos);
   EXPECT_TRUE(object["error"].is_null());
 }
 
@@ -67,9 +74,15 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4});
   add_plan(**session, "g10-once", {.predicted_ns = 5, .link_bound_ns = 6, .planning_ns = 7});
   add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
-  add_plan(**session, "g10", {.predicted_ns = 1'500'000'000, .link_bound_ns = 500'000'000, .planning_ns = 1'000'000});
+  add_plan(**session, "g10",
+           {.predicted_ns = 1'500'000'000,
+            .link_bound_ns = 500'000'000,
+            .planning_ns = 1'000'000,
+            .least_in_bytes = 70,
+            .least_out_bytes = 80});
   const Json object = json();
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
+                                            "least_in_bytes": 70, "least_out_bytes": 80,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
                                             "followed_since_iteration": 3, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);

@@ -128,7 +128,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
     if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
     if (!op.ignored && trains()) backward_may_have_ended(kernel->event.phase);
-    if (differentiates) iterations_.training_starts(start, memory_->paged());
+    if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->paged());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
         if (touch.writes) insert_ascending(training.written, touch.storage);

@@ -18,6 +18,7 @@ class Iterations {
  public:
   explicit Iterations(Session& session) : session_(session) {}
 
+  bool training_has_started() const { return started_; }
   // The first operator that training could consist of: what is before it is setting up.
   void training_starts(Nanos at, const Paged& paged) {
     if (started_) return;

@@ -131,10 +131,12 @@ void CpuMachine::finish_chunk(Job& job) {
   for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
     Block& block = at(id);
     if (up) keep_for_children(id);
-    if (job.move.clean && block.has_slot)
+    if (job.move.clean && block.has_slot) {
       block.copy = content_hash(block.buffer);
-    else
-      give_back_slot(block);
+      copies_.insert(id);
+    } else {
+      give_back_slot(id);
+    }
     if (!up) {
       block.state = BlockState::stored;
       block.lower = Tier::host;

@@ -139,7 +139,7 @@ void CpuMachine::keep_for_children(BlockId id) {
     snapshots_.keep(id, block.slot);
     block.has_slot = false;
   } else {
-    const auto slot = has_room ? file_.take() : std::nullopt;
+    const auto slot = has_room ? take_slot() : std::nullopt;
     if (!slot) return snapshots_.lose(id);
     if (keep_copy(bytes, *slot) != 0) {
       file_.give_back(*slot);

@@ -35,7 +35,7 @@ void CpuMachine::handle(const Move& move) {
 void CpuMachine::begin_eviction(Job& job) {
   const BlockRange blocks = job.move.blocks;
   if (const int error = take_all_off(blocks); error != 0) {
-    for (BlockId id = blocks.first; id < blocks.end(); ++id.value) give_back_slot(at(id));
+    for (BlockId id = blocks.first; id < blocks.end(); ++id.value) give_back_slot(id);
     return refuse(job, error);
   }
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
@@ -50,6 +50,7 @@ void CpuMachine::begin_eviction(Job& job) {
       continue;
     }
     block.state = BlockState::leaving;
+    copies_.erase(id);
     if (job.move.clean && has_current_copy(block)) {
       ++job.dropped;
     } else {
@@ -65,7 +66,7 @@ void CpuMachine::begin_eviction(Job& job) {
 // See Note [Clean copies].
 bool CpuMachine::has_current_copy(const Block& block) {
   const bool current = block.has_slot && same(content_hash(block.buffer), block.copy);
-  if (block.has_slot && !current) stats_.found_stale_copy();
+  if (block.has_slot && !current) stats_.found_unseen_write();
   return current;
 }
 
@@ -112,7 +113,7 @@ void CpuMachine::start_writes() {
     const BlockId id = writes_.front();
     Block& block = at(id);
     if (!block.has_slot) {  // A copy that is not current any more is written over.
-      const auto slot = file_.take();
+      const auto slot = take_slot();
       if (!slot) return send_back_writes();
       block.slot = *slot;
       block.has_slot = true;
@@ -126,8 +127,8 @@ void CpuMachine::start_writes() {
 }
 
 // All in use has its space reserved, in memory and on the SSD together: without a slot left there is room elsewhere, on
-// the device or, by now, in host memory; or it is taken by copies of what is on the device. Arrivals under way give
-// slots back; if there are none, the executor gives copies up and chooses again.
+// the device or, by now, in host memory. Arrivals under way give slots back; if there are none, the executor chooses
+// again.
 void CpuMachine::send_back_writes() {
   while (!writes_.empty() && writing_ == 0 && reading_ == 0) {
     Job& job = jobs_.at(at(writes_.front()).job);
@@ -142,7 +143,7 @@ void CpuMachine::undo_write(Job& job) {
   if (move.from == Tier::device && !job.undone) put_back(move.blocks);
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
-    give_back_slot(block);
+    give_back_slot(id);
     block.state = move.from == Tier::device ? BlockState::resident : BlockState::stored;
     block.lower = move.from;
   }
@@ -188,15 +189,15 @@ void CpuMachine::handle(const Cancel& command) {
 void CpuMachine::handle(const Discard& command) {
   for (BlockId id = command.blocks.first; id < command.blocks.end(); ++id.value) {
     Block& block = at(id);
-    if (command.tier != Tier::device && block.state == BlockState::resident) {  // A copy.
-      give_back_slot(block);
+    if (command.tier == Tier::ssd && block.state == BlockState::resident) {  // A copy.
+      give_back_slot(id);
       continue;
     }
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
       keep_for_children(id);
       block.state = BlockState::empty;
-      give_back_slot(block);
+      give_back_slot(id);
       if (command.tier == Tier::host) {
         mapper_->give_up_host(std::exchange(block.buffer, nullptr));
         --host_in_use_;
@@ -249,8 +250,20 @@ void CpuMachine::settle_kept() {
   });
 }
 
-void CpuMachine::give_back_slot(Block& block) {
+std::optional<std::uint32_t> CpuMachine::take_slot() {
+  if (copies_.empty() || file_.has_free_slot()) return file_.take();
+  Block& block = at(*copies_.begin());
+  copies_.erase(copies_.begin());
+  CHECK(block.has_slot && block.state == BlockState::resident);
+  block.has_slot = false;
+  --ssd_in_use_;
+  return block.slot;
+}
+
+void CpuMachine::give_back_slot(BlockId id) {
+  Block& block = at(id);
   if (!block.has_slot) return;
+  copies_.erase(id);
   file_.give_back(block.slot);
   block.has_slot = false;
   --ssd_in_use_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -78,8 +79,8 @@ struct CpuMachineOptions {
 // that came, taken before anybody can touch them. When it leaves as clean it is taken off first, so that nobody can
 // write to it any more, and hashed again: only if both are equal the copy is what is stored, else it is written over.
 // Kernels tell what they write, but not what a script writes through numpy or a raw pointer, nor when; write protection
-// would not outlast UFFDIO_MOVE. Copies whose slot a forked child needs are gone without a word: a clean move of such a
-// block is one like any other.
+// would not outlast UFFDIO_MOVE. A copy whose slot something else needs, when no other is free, is gone without a
+// word: a clean move of such a block is one like any other.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -169,6 +170,7 @@ class CpuMachine final : public Machine {
   int take_off(BlockId id);
   void put_back(BlockRange blocks);
   bool has_current_copy(const Block& block);
+  std::optional<std::uint32_t> take_slot();
   void start_writes();
   void send_back_writes();
   void undo_write(Job& job);
@@ -200,7 +202,7 @@ class CpuMachine final : public Machine {
   void answer(const Job& job, bool done);
   void refuse(const Job& job, int error);
   void refused(int error);
-  void give_back_slot(Block& block);
+  void give_back_slot(BlockId id);
   void note_usage();
   bool waits_for_room() const;
   void limit_waiting();
@@ -245,6 +247,7 @@ class CpuMachine final : public Machine {
   std::deque<BlockId> awaiting_frame_;      // populated, as far as the executor knows
   std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
   std::vector<BlockId> kept_;
+  std::set<BlockId> copies_;         // what is on the device, and has a slot, too
   std::uint32_t device_in_use_ = 0;  // frames: mapped, leaving and arriving
   std::uint32_t host_in_use_ = 0;
   std::uint32_t ssd_in_use_ = 0;

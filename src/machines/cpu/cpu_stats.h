@@ -24,7 +24,7 @@ class CpuStats {
     if (peak.load(std::memory_order_relaxed) < bytes.value) peak.store(bytes.value, std::memory_order_relaxed);
   }
   void dropped_clean(Bytes bytes) { dropped_clean_.fetch_add(bytes.value, std::memory_order_relaxed); }
-  void found_stale_copy() { stale_copies_.fetch_add(1, std::memory_order_relaxed); }
+  void found_unseen_write() { unseen_writes_.fetch_add(1, std::memory_order_relaxed); }
   void transfer_failed(int error) { last_error_.store(error, std::memory_order_relaxed); }
 
   std::uint64_t faults() const { return faults_.load(std::memory_order_relaxed); }  // of blocks that had bytes
@@ -34,7 +34,7 @@ class CpuStats {
   // That left for the SSD without being written, since it had the same bytes already.
   Bytes dropped_clean() const { return {dropped_clean_.load(std::memory_order_relaxed)}; }
   // Blocks that no kernel had written to since they came, as far as was told, and that were not the same all the same.
-  std::uint64_t stale_copies() const { return stale_copies_.load(std::memory_order_relaxed); }
+  std::uint64_t unseen_writes() const { return unseen_writes_.load(std::memory_order_relaxed); }
   Bytes held(Tier tier) const { return {held_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   Bytes peak(Tier tier) const { return {peaks_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
@@ -44,7 +44,7 @@ class CpuStats {
     return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to);
   }
 
-  std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0}, dropped_clean_{0}, stale_copies_{0};
+  std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0}, dropped_clean_{0}, unseen_writes_{0};
   std::array<std::atomic<std::uint64_t>, 9> moved_{};
   std::array<std::atomic<std::uint64_t>, 3> held_{}, peaks_{};
   std::atomic<int> last_error_{0};

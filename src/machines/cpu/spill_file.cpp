@@ -138,6 +138,14 @@ Result<> SpillFile::reserve(std::uint32_t slots) {
                                       : errno_text(error)));
 }
 
+void SpillFile::reserve_if_plenty(std::uint32_t slots) {
+  struct statvfs system{};
+  if (::fstatvfs(fd(), &system) != 0) return;
+  const std::uint64_t half = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / 2 / kBlockBytes.value;
+  const std::uint64_t most = std::min<std::uint64_t>(reserved_slots() + half, capacity_slots_);
+  static_cast<void>(reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(slots, most))));
+}
+
 std::optional<std::uint32_t> SpillFile::take() {
   if (!free_.empty()) {
     const std::uint32_t slot = free_.back();

@@ -35,8 +35,12 @@ class SpillFile {
   Result<> reserve(std::uint32_t slots);
   std::uint32_t reserved_slots() const { return reserved_.load(std::memory_order_acquire); }
 
+  // Like reserve(), for what would be nice to have: leaves the file system half of what it has free.
+  void reserve_if_plenty(std::uint32_t slots);
+
   // A slot with space behind it, or none if all are in use.
   std::optional<std::uint32_t> take();
+  bool has_free_slot() const { return !free_.empty() || used_before_ < reserved_slots(); }
   void give_back(std::uint32_t slot) { free_.push_back(slot); }
 
  private:
