@@ -489,11 +489,11 @@ TEST(Executor, APrefetchThatComesTooLateDoesNotUndoTheNextEviction) {
 
 // One tensor that a plan brings back, its copy kept, when kernel 0 starts, and evicts when kernel 1 has ended.
 struct KeptCopy {
-  explicit KeptCopy(Bytes ssd = kBlockBytes * 10) {
+  explicit KeptCopy(Bytes ssd = kBlockBytes * 10, std::uint32_t device = 4) {
     plan.prefetches = {{{0}, {0}, true}};
     plan.evictions = {{{0}, {1}, Tier::ssd}};
-    PageTable table({kBlockBytes * 4, {}, ssd});
-    table.add_blocks(6, kBlockBytes);
+    PageTable table({kBlockBytes * device, {}, ssd});
+    table.add_blocks(8, kBlockBytes);
     table.place({0}, Tier::ssd);
     executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {}});
     executor->adopt(plan, 2);
@@ -546,6 +546,30 @@ TEST(Executor, WhatArrivesForAKernelThatWritesHasNoCopyLeft) {
   run.tell(MoveDone{run.come.id});
   EXPECT_EQ(run.state(), BlockState::resident);
   EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+}
+
+// The machine maps the first blocks of a move before it tells of the end of all.
+TEST(Executor, WhatIsWrittenBeforeItsArrivalIsToldHasNoCopyLeft) {
+  KeptCopy run;
+  run.tell(KernelReady{{1}, kNoKernel, std::vector<BlockAccess>{{.blocks = {{0}, 1}, .writes = true}}, {}, false});
+  run.tell(KernelDone{{1}});
+  run.tell(MoveDone{run.come.id});
+  EXPECT_EQ(run.state(), BlockState::resident);
+  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+}
+
+TEST(Executor, WhatIsCleanLeavesThoughTheSsdTakesNoMore) {
+  KeptCopy run(kBlockBytes * 10, 7);
+  run.tell(Allocated{{1}, {{1}, 7}});
+  for (std::uint32_t block = 1; block < 7; ++block) run.tell(Faulted{{1}, {{block}, 1}});
+  run.tell(MoveDone{run.come.id});  // So others are victims before it.
+  run.tell(Faulted{{1}, {{7}, 1}});
+  for (int failure = 0; failure < 4; ++failure) {
+    ASSERT_FALSE(run.last_move().clean) << failure;
+    run.tell(MoveFailed{run.last_move().id});
+  }
+  EXPECT_TRUE(run.last_move().clean);
+  EXPECT_FALSE(run.executor->failure());
 }
 
 TEST(Executor, CopiesGiveWayToWhatMustLeave) {

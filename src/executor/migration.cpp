@@ -94,6 +94,8 @@ void Migration::give_up_copy(BlockId block, std::vector<Command>& out) {
 void Migration::written(BlockRange blocks, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::clean) give_up_copy(block, out);
+    // A machine maps the blocks of a move one after the other, and tells when it has mapped the last.
+    if (table_.state(block) == BlockState::arriving) changed_on_the_way_.insert(block);
   });
 }
 
@@ -336,6 +338,8 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
+  if (victim && table_.live(*victim) && !victim_tier(*victim, out))
+    if (const auto clean = table_.clean_victim()) victim = clean;  // Needs nothing of a tier that takes no more.
   const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
   if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
@@ -366,18 +370,14 @@ std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>&
   const Bytes bytes = table_.bytes(victim);
   const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
-  give_up_copies(Tier::ssd, bytes, out);
-  if (takes(Tier::ssd)) return Tier::ssd;
+  if (failed_writes_.ssd < kPatience && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
   return std::nullopt;
 }
 
-// Until that many bytes have room on the tier; false if they have not, and no copy is left.
+// Until that many bytes have room on the tier; false, and all stay, if even all would not suffice.
 bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
-  while (table_.room(tier) < needed) {
-    const auto copy = table_.copy_on(tier);
-    if (!copy) return false;
-    give_up_copy(*copy, out);
-  }
+  if (table_.room(tier) + table_.copies(tier) < needed) return false;
+  while (table_.room(tier) < needed) give_up_copy(*table_.copy_on(tier), out);
   return true;
 }
 
@@ -471,6 +471,7 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
       move.clean ? table_.copied(block) : table_.fetched(block);
     else
       table_.evicted(block);
+    if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
     if (!table_.live(block)) bury(block, out);
   });
   if (!up) return;
@@ -484,6 +485,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   const bool up = move.to == Tier::device;
   for_each_block(move.blocks, [&](BlockId block) {
     up ? table_.fetch_failed(block) : table_.kept(block);
+    changed_on_the_way_.erase(block);
     if (!table_.live(block)) bury(block, out);
   });
   if (!up) {

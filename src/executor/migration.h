@@ -162,6 +162,7 @@ class Migration {
   std::optional<Bytes> births_ahead_;
   PlanOptions plan_;
   Foresight foresight_;
+  std::set<BlockId> changed_on_the_way_;  // written to before their arrival was told
   std::uint32_t next_move_ = 0;
 };
 

@@ -82,8 +82,9 @@ class Run {
 
 Result<bool> Run::take(Record& record) {
   // An event that led to nothing has no answer in the journal; nor has, maybe, the last one of a journal that stops.
-  const bool has_answer = std::holds_alternative<Asked>(record) || std::holds_alternative<Stopped>(record);
-  if (!has_answer && !answered_ && !compare({})) return false;
+  // That the script has ended is another thread's word, and may stand between an event and its answer.
+  const bool is_next_event = std::holds_alternative<Told>(record) || std::holds_alternative<Adoption>(record);
+  if (is_next_event && !answered_ && !compare({})) return false;
   return std::visit([&](auto& what) { return take(what); }, record);
 }
 

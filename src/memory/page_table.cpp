@@ -65,7 +65,7 @@ void PageTable::evict(BlockId id, Tier to) {
   step(block, BlockEvent::evict);
   unlist(id.value);
   if (has_copy)
-    copies_[to].erase(id.value);
+    drop_copy(id.value);
   else
     take(to, block);
   block.lower = to;
@@ -104,14 +104,28 @@ void PageTable::copied(BlockId id) {
   Block& block = blocks_[id.value];
   step(block, BlockEvent::copied);
   copies_[block.lower].insert(id.value);
+  copy_bytes_[block.lower] += Bytes{block.bytes};
   list(id.value);
 }
 
 void PageTable::give_up_copy(BlockId id) {
   Block& block = blocks_[id.value];
   step(block, BlockEvent::give_up_copy);
-  copies_[block.lower].erase(id.value);
+  drop_copy(id.value);
   give(block.lower, block);
+}
+
+void PageTable::drop_copy(std::uint32_t index) {
+  const Block& block = blocks_[index];
+  copies_[block.lower].erase(index);
+  copy_bytes_[block.lower] -= Bytes{block.bytes};
+}
+
+std::optional<BlockId> PageTable::clean_victim() const {
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    for (const std::uint32_t index : copies_[tier])
+      if (blocks_[index].pins == 0 && blocks_[index].tensors > 0) return BlockId{index};
+  return std::nullopt;
 }
 
 void PageTable::fetch_failed(BlockId id) {
@@ -204,7 +218,7 @@ void PageTable::take(Tier tier, const Block& block) {
 void PageTable::give(Tier tier, const Block& block) { used_[tier] -= Bytes{block.bytes}; }
 
 void PageTable::check_invariants() const {
-  PerTier<Bytes> used;
+  PerTier<Bytes> used, copies;
   Bytes leaving;
   std::uint32_t resident = 0;
   for (const Block& block : blocks_) {
@@ -216,12 +230,13 @@ void PageTable::check_invariants() const {
     if (block.state == BlockState::leaving) leaving += bytes;
     CHECK(block.listed == on_device(block.state));
     const bool clean = block.state == BlockState::clean;
+    if (clean) copies[block.lower] += bytes;
     for (const Tier tier : kTiers)
       CHECK(copies_[tier].contains(static_cast<std::uint32_t>(&block - blocks_.data())) ==
             (clean && block.lower == tier));
     resident += block.listed;
   }
-  CHECK(used == used_ && leaving == leaving_);
+  CHECK(used == used_ && copies == copy_bytes_ && leaving == leaving_);
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
   std::uint32_t listed = 0;
   for (const Order* order : {&live_, &dead_}) {

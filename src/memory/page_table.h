@@ -75,6 +75,9 @@ class PageTable {
   std::optional<BlockId> copy_on(Tier tier) const {
     return copies_[tier].empty() ? std::nullopt : std::optional(BlockId{*copies_[tier].begin()});
   }
+  Bytes copies(Tier tier) const { return copy_bytes_[tier]; }
+  // A clean block that could leave; O(clean blocks).
+  std::optional<BlockId> clean_victim() const;
   // A resident block that no tensor lives in, if there is one.
   std::optional<BlockId> dead() const {
     return dead_.head == kNone ? std::nullopt : std::optional(BlockId{dead_.head});
@@ -110,11 +113,13 @@ class PageTable {
   void step(Block& block, BlockEvent event);
   void take(Tier tier, const Block& block);
   void give(Tier tier, const Block& block);
+  void drop_copy(std::uint32_t index);
 
   std::vector<Block> blocks_;
   PerTier<Bytes> capacity_, used_, peak_;
   Bytes leaving_;
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
+  PerTier<Bytes> copy_bytes_;
   Order live_, dead_;
   std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };

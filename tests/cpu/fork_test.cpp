@@ -210,7 +210,7 @@ TEST_P(ForkTest, SystemCallsOfAChildReadTensors) {
 // What its parent keeps as copies on the SSD never takes the space that a child was promised.
 TEST_P(ForkTest, CopiesGiveTheirSlotsToChildren) {
   PagerConfig tight = config();
-  tight.ssd_capacity = kBlockBytes * (kTensors * kLarge / kBlockBytes.value * 2 + 40);
+  tight.ssd_capacity = kBlockBytes * (kTensors * kLarge / kBlockBytes.value * 2 - 20);
   auto pager = started(tight);
   keep_copies(*pager);
   const auto tensors = more_than_fits(*pager);

@@ -110,7 +110,10 @@ Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) 
   return SpillFile(directory, out_of_reach(std::move(fd)), static_cast<std::uint32_t>(std::min(slots, kMost)));
 }
 
-Result<> SpillFile::reserve(std::uint32_t slots) {
+Result<> SpillFile::reserve(std::uint32_t slots) { return reserve(slots, capacity_slots_); }
+
+// Rounded up, but not beyond `most`.
+Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   const std::uint32_t have = reserved_slots();
   if (slots <= have) return {};
   const auto grow = [&](std::uint32_t to) {
@@ -123,9 +126,9 @@ Result<> SpillFile::reserve(std::uint32_t slots) {
     return 0;
   };
   int error = ENOSPC;
-  if (slots <= capacity_slots_) {
+  if (slots <= most) {
     const std::uint32_t roomy = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(std::max<std::uint64_t>(slots, std::uint64_t{have} + kStepSlots), capacity_slots_));
+        std::min<std::uint64_t>(std::max<std::uint64_t>(slots, std::uint64_t{have} + kStepSlots), most));
     error = grow(roomy);
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
@@ -139,11 +142,13 @@ Result<> SpillFile::reserve(std::uint32_t slots) {
 }
 
 void SpillFile::reserve_if_plenty(std::uint32_t slots) {
-  struct statvfs system{};
-  if (::fstatvfs(fd(), &system) != 0) return;
-  const std::uint64_t half = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / 2 / kBlockBytes.value;
-  const std::uint64_t most = std::min<std::uint64_t>(reserved_slots() + half, capacity_slots_);
-  static_cast<void>(reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(slots, most))));
+  if (!most_if_plenty_) {
+    struct statvfs system{};
+    if (::fstatvfs(fd(), &system) != 0) return;
+    const std::uint64_t half = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / 2 / kBlockBytes.value;
+    most_if_plenty_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(reserved_slots() + half, capacity_slots_));
+  }
+  static_cast<void>(reserve(std::min(slots, *most_if_plenty_), *most_if_plenty_));
 }
 
 std::optional<std::uint32_t> SpillFile::take() {

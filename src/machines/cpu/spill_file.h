@@ -24,6 +24,7 @@ class SpillFile {
         fd_(std::move(other.fd_)),
         capacity_slots_(other.capacity_slots_),
         reserved_(other.reserved_.load()),
+        most_if_plenty_(other.most_if_plenty_),
         used_before_(other.used_before_),
         free_(std::move(other.free_)) {}
 
@@ -35,7 +36,8 @@ class SpillFile {
   Result<> reserve(std::uint32_t slots);
   std::uint32_t reserved_slots() const { return reserved_.load(std::memory_order_acquire); }
 
-  // Like reserve(), for what would be nice to have: leaves the file system half of what it has free.
+  // Like reserve(), for what would be nice to have: so much, at most, as half of what the file system had free when
+  // this was called first.
   void reserve_if_plenty(std::uint32_t slots);
 
   // A slot with space behind it, or none if all are in use.
@@ -51,6 +53,9 @@ class SpillFile {
   UniqueFd fd_;
   std::uint32_t capacity_slots_;
   std::atomic<std::uint32_t> reserved_{0};
+  Result<> reserve(std::uint32_t slots, std::uint32_t most);
+
+  std::optional<std::uint32_t> most_if_plenty_;
   std::uint32_t used_before_ = 0;  // slots from here on have never been taken
   std::vector<std::uint32_t> free_;
 };
