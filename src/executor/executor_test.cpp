@@ -614,6 +614,46 @@ TEST(Executor, ADeadTensorsCopyIsGivenUpAtOnce) {
   EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
 }
 
+// Kernel 1 makes something in block 0, and kernel 2 in block 2; there is room for two blocks.
+TEST(Executor, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
+  const Plan plan;
+  const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}};
+  const std::vector<std::vector<BlockRange>> births = {{}, {{{0}, 1}}, {{{2}, 1}}};
+  PageTable table({kBlockBytes * 2, {}, kBlockBytes * 10});
+  table.add_blocks(3, kBlockBytes);
+  for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
+  Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
+  executor.adopt(plan, 3, {.homes = homes, .rows = {}, .births = births});
+  std::vector<Command> commands;
+  for (const std::uint32_t block : {0u, 1u}) executor.on(Allocated{{block}, {{block}, 1}}, commands);
+  executor.on(Freed{{0}, {{0}, 1}}, commands);
+  commands.clear();
+  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Launch>(commands[0]));
+  ASSERT_TRUE(std::holds_alternative<Move>(commands[1]));
+  EXPECT_EQ(std::get<Move>(commands[1]).blocks, (BlockRange{{1}, 1}));
+  EXPECT_EQ(executor.table().state({0}), BlockState::resident);
+}
+
+// One tensor of four blocks, and then four of one block each.
+TEST(Executor, NoPlannedMoveStartsWithSoManyBlocksInFlight) {
+  Plan plan;
+  for (std::uint32_t tensor = 0; tensor < 5; ++tensor) plan.prefetches.push_back({{tensor}, {0}});
+  PageTable table({kBlockBytes * 20, {}, kBlockBytes * 20});
+  table.add_blocks(8, kBlockBytes);
+  for (std::uint32_t block = 0; block < 8; ++block) table.place({block}, Tier::ssd);
+  Executor executor(std::move(table), {.migration = {.piece_blocks = 4, .planned_in_flight = 2}});
+  executor.adopt(plan, 1);
+  std::vector<Command> commands;
+  executor.on(Allocated{{0}, {{0}, 4}}, commands);
+  for (std::uint32_t tensor = 1; tensor < 5; ++tensor) executor.on(Allocated{{tensor}, {{tensor + 3}, 1}}, commands);
+  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  ASSERT_EQ(commands.size(), 2u);  // One of them launches the kernel.
+  executor.on(MoveDone{std::get<Move>(commands.back()).id}, commands);
+  EXPECT_EQ(commands.size(), 4u);
+}
+
 TEST(ExecutorProperty, NoOrderOfEventsLosesBytesOrExceedsTheBudgetWhenKernelsFault) { check_random_programs(true); }
 
 TEST(ExecutorProperty, KernelsThatCannotFaultStartWithTheirWholeWorkingSet) { check_random_programs(false); }

@@ -145,10 +145,14 @@ void Migration::expect(std::span<const std::vector<BlockRange>> births, std::vec
   for (const std::vector<BlockRange>& kernel : births)
     for (const BlockRange& blocks : kernel)
       for_each_block(blocks, [&](BlockId block) {
-        if (ready_frames_.erase(block) > 0)
+        if (ready_frames_.erase(block) > 0) {
           ready.insert(block);
-        else if (table_.state(block) == BlockState::empty && !table_.live(block))
+        } else if (!table_.live(block) && table_.state(block) == BlockState::resident) {
+          table_.hold(block);  // What died here leaves its frame.
+          ready.insert(block);
+        } else if (!table_.live(block) && table_.state(block) == BlockState::empty) {
           expected_.push_back(block);
+        }
       });
   give_up_ready_frames(out);
   ready_frames_ = std::move(ready);
@@ -434,6 +438,7 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& b
         last && last->blocks.end() == blocks.first && last->to == to && last->from == from &&
         last->urgency == by.urgency && last->clean == clean && last->blocks.count < options_.piece_blocks) {
       ++last->blocks.count;
+      if (by.urgency == Urgency::plan) ++planned_in_flight_(from, to);
       CHECK(flights_.back().move.id == last->id);
       flights_.back().move = *last;
       return;
@@ -445,7 +450,7 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& b
                   .urgency = by.urgency,
                   .first_piece = !how.continues,
                   .clean = clean};
-  if (by.urgency == Urgency::plan) ++planned_in_flight_(from, to);
+  if (by.urgency == Urgency::plan) planned_in_flight_(from, to) += blocks.count;
   flights_.push_back({.move = move, .by = by});
   out.push_back(move);
 }
@@ -455,7 +460,8 @@ Migration::Flight Migration::land(MoveId move) {
   CHECK(found != flights_.end());
   const Flight flight = *found;
   flights_.erase(found);
-  if (flight.move.urgency == Urgency::plan) --planned_in_flight_(flight.move.from, flight.move.to);
+  if (flight.move.urgency == Urgency::plan)
+    planned_in_flight_(flight.move.from, flight.move.to) -= flight.move.blocks.count;
   return flight;
 }
 

@@ -22,7 +22,7 @@ struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
   std::uint32_t piece_blocks = 16;      // the most that one Move carries
-  std::uint32_t planned_in_flight = 1;  // planned moves in flight on each link
+  std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it
 };
 
 // Why nothing can go on: without a remedy of ours, so the run ends with it.
@@ -148,12 +148,12 @@ class Migration {
   PageTable table_;
   MigrationOptions options_;
   Protection protection_;
-  std::deque<Wish> urgent_;           // faults and needs, faults first
-  std::deque<BlockId> expected_;      // will be touched for the first time soon
-  std::set<BlockId> ready_frames_;    // have their frames for that, and nobody lives in them yet
-  PerTier<PlannedQueue> evictions_;   // by destination
-  PerTier<PlannedQueue> prefetches_;  // by source
-  PerLink<std::uint32_t> planned_in_flight_;
+  std::deque<Wish> urgent_;                   // faults and needs, faults first
+  std::deque<BlockId> expected_;              // will be touched for the first time soon
+  std::set<BlockId> ready_frames_;            // have their frames for that, and nobody lives in them yet
+  PerTier<PlannedQueue> evictions_;           // by destination
+  PerTier<PlannedQueue> prefetches_;          // by source
+  PerLink<std::uint32_t> planned_in_flight_;  // blocks
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;
   Bytes dropped_clean_;

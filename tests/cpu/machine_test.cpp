@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "support.h"
 
@@ -85,6 +86,30 @@ TEST_P(CpuMachineTest, BlocksThatLeaveComeBackWithTheirBytes) {
   for (std::uint32_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
   EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 6);
   EXPECT_EQ(rig.machine->stats().moved(Tier::ssd, Tier::device), kBlockBytes * 6);
+}
+
+TEST_P(CpuMachineTest, WhatIsUrgentIsReadBesideAFewOfWhatIsPlanned) {
+  std::vector<std::uint32_t> reads;
+  Rig rig = CpuMachineTest::rig(
+      {.device_frames = 40, .around_io = [&](std::unique_ptr<BlockIo> io) -> std::unique_ptr<BlockIo> {
+         return std::make_unique<FailingIo>(std::move(io), [&](const Transfer& transfer) {
+           if (!transfer.write) reads.push_back(transfer.id);
+           return 0;
+         });
+       }});
+  rig.ask(Populate{{{0}, 10}});
+  for (std::uint32_t index = 0; index < 10; ++index) fill(rig.block(index), kBlock, index);
+  ASSERT_TRUE(rig.move(1, {{0}, 9}, Tier::device, Tier::ssd));
+  ASSERT_TRUE(rig.move(2, {{9}, 1}, Tier::device, Tier::ssd));
+  rig.ask(Move{.id = {3}, .blocks = {{0}, 9}, .from = Tier::ssd, .to = Tier::device, .urgency = Urgency::plan});
+  const std::size_t planned = reads.size();
+  EXPECT_GT(planned, 1u);
+  EXPECT_LE(planned, 4u);
+  rig.ask(Move{.id = {4}, .blocks = {{9}, 1}, .from = Tier::ssd, .to = Tier::device, .urgency = Urgency::need});
+  ASSERT_EQ(reads.size(), planned + 1);
+  EXPECT_EQ(reads.back(), 9u);
+  for (int moves = 0; moves < 2; ++moves) EXPECT_TRUE(std::holds_alternative<MoveDone>(rig.answer()));
+  for (std::uint32_t index = 0; index < 10; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
 }
 
 TEST_P(CpuMachineTest, AThreadWaitsForTheBlockThatItTouches) {

@@ -27,7 +27,8 @@ namespace {
 constexpr std::uint32_t kSlackBlocks = 16;
 // How long kernels may run before the run loop looks ahead again.
 constexpr Nanos kWakeEvery{500'000};
-// Planned moves under way at a time on each link: many are of one block, and SSDs want several at once.
+// Planned blocks under way on each link: enough for the next transfer to be there when one ends, and few, since what is
+// under way keeps its turn.
 constexpr std::uint32_t kPlannedInFlight = 8;
 // How long the end may wait for the journal's disk.
 constexpr Nanos kJournalPatience{2'000'000'000};

@@ -80,6 +80,9 @@ class Pager {
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
   EvictionMethod eviction_method() const { return method_; }  // the one chosen
+  // As measured while the run moves; nothing before it has moved enough.
+  std::optional<BytesPerSecond> ssd_read() const { return machine_->stats().reads.rate(); }
+  std::optional<BytesPerSecond> ssd_write() const { return machine_->stats().writes.rate(); }
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine_->stall().total(now); }
 

@@ -49,6 +49,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     if (tensor.carried_from && tensor.carried_from != TensorId{t} && tensor.bytes >= TensorHeap::kLarge)
       unplanned += tensor.bytes * 2;
   }
+  if (const auto rate = pager_.ssd_read()) input.machine.ssd.read = *rate;
+  if (const auto rate = pager_.ssd_write()) input.machine.ssd.write = *rate;
   input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) {

@@ -7,6 +7,7 @@
 #include "machines/cpu/inbox.h"
 #include "machines/cpu/stall_clock.h"
 #include "machines/cpu/streams.h"
+#include "machines/cpu/transfer_meter.h"
 #include "machines/cpu/transfer_queue.h"
 #include "machines/cpu/watched_io.h"
 
@@ -99,16 +100,40 @@ TEST(StallClock, CountsTimeInWhichAnyThreadWaitsOnce) {
   EXPECT_EQ(clock.total(Nanos{1200}), Nanos{500});
 }
 
+TEST(TransferMeter, CountsTheTimeInWhichTheDiskHasWork) {
+  TransferMeter meter;
+  Nanos at{1'000'000'000};
+  meter.note(1, {}, at);
+  meter.note(2, {}, at += Nanos{500'000'000});  // One alone says nothing of the disk.
+  for (int block = 0; block < 127; ++block) meter.note(2, 2_MiB, at += Nanos{2'000'000});
+  EXPECT_EQ(meter.rate(), std::nullopt);  // Too little to tell.
+  meter.note(1, 2_MiB, at += Nanos{2'000'000});
+  EXPECT_EQ(meter.rate(), std::optional(BytesPerSecond{(2_MiB).value * 500}));
+  meter.note(0, 2_MiB, at += Nanos{500'000'000});
+  EXPECT_EQ(meter.rate(), std::optional(BytesPerSecond{(2_MiB).value * 500}));
+}
+
+TEST(TransferMeter, FollowsADiskThatHasBecomeSlower) {
+  TransferMeter meter;
+  Nanos at{0};
+  meter.note(2, {}, at);
+  for (const std::uint64_t millis : {1u, 4u})
+    for (int block = 0; block < 8'000; ++block) meter.note(2, 2_MiB, at += Nanos{millis * 1'000'000});
+  EXPECT_LT(*meter.rate(), BytesPerSecond{(2_MiB).value * 270});
+}
+
 TEST(TransferQueue, TheMostUrgentComesFirstAndEqualOnesInOrder) {
   TransferQueue queue;
   queue.push({1}, Urgency::plan);
   queue.push({2}, Urgency::fault);
   queue.push({3}, Urgency::fault);
   EXPECT_EQ(queue.front(), BlockId{2});
+  EXPECT_EQ(queue.urgency(), Urgency::fault);
   queue.pop();
   EXPECT_EQ(queue.erase({3}), 1u);
   EXPECT_EQ(queue.erase({3}), 0u);
   EXPECT_EQ(queue.front(), BlockId{1});
+  EXPECT_EQ(queue.urgency(), Urgency::plan);
   queue.pop();
   EXPECT_TRUE(queue.empty());
 }

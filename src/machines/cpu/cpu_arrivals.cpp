@@ -12,7 +12,6 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t kReadsAtOnce = 16;
 constexpr std::uint32_t kTries = 4;
 
 }  // namespace
@@ -81,17 +80,24 @@ bool CpuMachine::map_from_host(Job& job) {
 }
 
 void CpuMachine::start_reads() {
-  while (reading_ < kReadsAtOnce && !reads_.empty()) {
+  while (!reads_.empty() && reading_ < most_at_once(reads_.urgency())) {
     if (!start_chunk(jobs_.at(at(reads_.front()).job))) return;
     reads_.pop();
   }
+}
+
+// See Note [Planned transfers].
+std::size_t CpuMachine::most_at_once(Urgency urgency) {
+  constexpr std::size_t kUrgent = 16, kPlanned = 4;
+  return urgency == Urgency::plan ? kPlanned : kUrgent;
 }
 
 // Arrivals get all their buffers at once: two that each wait for the other's would wait for ever.
 bool CpuMachine::start_chunk(Job& job) {
   const bool up = job.move.to == Tier::device;
   const std::uint32_t rest = job.move.blocks.count - job.settled;
-  const std::uint32_t chunk = up ? std::min(rest, mapper_->most_arrival_buffers()) : rest;
+  const auto more = static_cast<std::uint32_t>(most_at_once(job.move.urgency) - reading_);
+  const std::uint32_t chunk = up ? std::min({rest, more, mapper_->most_arrival_buffers()}) : rest;
   if (up && (!has_room(chunk) || mapper_->free_arrival_buffers() < chunk)) return false;
   job.chunk = job.rest = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
@@ -104,7 +110,7 @@ bool CpuMachine::start_chunk(Job& job) {
       return false;
     }
     block.transferring = true;
-    ++reading_;
+    stats_.reads.note(++reading_, {}, now());
     io_->start({.id = id.value, .write = false, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
   }
   note_usage();
@@ -166,7 +172,8 @@ void CpuMachine::transfer_ended(const Completion& completion) {
   block.transferring = false;
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
-  --(write ? writing_ : reading_);
+  const Bytes bytes = completion.error == 0 ? kBlockBytes : Bytes{};
+  write ? stats_.writes.note(--writing_, bytes, now()) : stats_.reads.note(--reading_, bytes, now());
   if (write) stats_.wrote(kBlockBytes);
   if (completion.error != 0) {
     job.error = completion.error;

@@ -9,8 +9,6 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t kWritesAtOnce = 16;
-
 // A dead block that cannot be taken off is looked at again so often before another one must leave in its place.
 constexpr std::uint32_t kTriesOfKept = 8;
 
@@ -109,7 +107,7 @@ void CpuMachine::put_back(BlockRange blocks) {
 }
 
 void CpuMachine::start_writes() {
-  while (writing_ < kWritesAtOnce && !writes_.empty()) {
+  while (!writes_.empty() && writing_ < most_at_once(writes_.urgency())) {
     const BlockId id = writes_.front();
     Block& block = at(id);
     if (!block.has_slot) {  // A copy that is not current any more is written over.
@@ -121,7 +119,7 @@ void CpuMachine::start_writes() {
     }
     writes_.pop();
     block.transferring = true;
-    ++writing_;
+    stats_.writes.note(++writing_, {}, now());
     io_->start({.id = id.value, .write = true, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
   }
 }

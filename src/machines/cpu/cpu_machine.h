@@ -81,6 +81,11 @@ struct CpuMachineOptions {
 // Kernels tell what they write, but not what a script writes through numpy or a raw pointer, nor when; write protection
 // would not outlast UFFDIO_MOVE. A copy whose slot something else needs, when no other is free, is gone without a
 // word: a clean move of such a block is one like any other.
+//
+// Note [Planned transfers]
+// What is urgent goes first here, but a disk serves what it has been given in its own order: a block that a kernel
+// waits for comes after all that is under way. A few blocks of 2 MiB keep a disk as busy as many do, so no more planned
+// ones are given to it at a time.
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -183,6 +188,7 @@ class CpuMachine final : public Machine {
   void begin_arrival(Job& job);
   bool map_from_host(Job& job);
   void start_reads();
+  static std::size_t most_at_once(Urgency urgency);
   bool start_chunk(Job& job);
   void finish_chunk(Job& job);
 

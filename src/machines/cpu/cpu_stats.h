@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/units.h"
+#include "machines/cpu/transfer_meter.h"
 #include "memory/tier.h"
 
 namespace spillway {
@@ -38,6 +39,8 @@ class CpuStats {
   Bytes held(Tier tier) const { return {held_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   Bytes peak(Tier tier) const { return {peaks_[static_cast<std::size_t>(tier)].load(std::memory_order_relaxed)}; }
   int last_transfer_error() const { return last_error_.load(std::memory_order_relaxed); }  // an errno, or 0
+
+  TransferMeter reads, writes;  // of the SSD
 
  private:
   static std::size_t link(Tier from, Tier to) {

@@ -19,6 +19,9 @@ class TransferQueue {
     return std::ranges::all_of(queues_, [](const auto& queue) { return queue.empty(); });
   }
   BlockId front() { return first().front(); }
+  Urgency urgency() {  // of the front
+    return static_cast<Urgency>(&first() - queues_.data());
+  }
   void pop() { first().pop_front(); }
   // How many were waiting: 1 or 0.
   std::uint32_t erase(BlockId block) {
