@@ -48,12 +48,11 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   return result;
 }
 
-// What host memory cannot take goes to the SSD.
 RunReport::Outlook outlook(Predicted predicted, const SessionConfig& config) {
   RunReport::Outlook outlook{.budgets = std::move(predicted.budgets),
                              .kernels = predicted.kernels,
-                             .ssd_in = excess(predicted.bound.away, Bytes{config.host_budget_bytes}),
-                             .ssd_out = excess(predicted.bound.changed, Bytes{config.host_budget_bytes}),
+                             .ssd_in = predicted.bound.ssd.in,
+                             .ssd_out = predicted.bound.ssd.out,
                              .ssd_time = {}};
   const bool is_slower = std::min(config.rates.ssd_read, config.rates.ssd_write) < config.rates.copy;
   if (is_slower && outlook.ssd_in > Bytes{})

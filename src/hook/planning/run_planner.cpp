@@ -101,26 +101,14 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-// What no kernel uses leaves once and never returns.
 LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine) {
-  std::vector<bool> is_written(trace.tensors.size());
-  for (const Kernel& kernel : trace.kernels)
-    for (const Access& access : kernel.writes) is_written[access.tensor.value] = true;
-  Bytes unused, constant;
-  for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor) {
-    if (!trace.tensors[tensor].persistent) continue;
-    if (lifetimes.tensors[tensor].uses.empty())
-      unused += trace.tensors[tensor].bytes;
-    else if (!is_written[tensor])
-      constant += trace.tensors[tensor].bytes;
-  }
-  const Bytes away = excess(excess(std::ranges::max(lifetimes.live), unused), machine.device.memory);
-  const Bytes changed = excess(away, constant);
-  if (away == Bytes{}) return {};
-  return {.away = away,
-          .changed = changed,
-          .time = std::max(transfer_time(changed, std::min(machine.link.from_device, machine.ssd_write())),
-                           transfer_time(away, std::min(machine.link.to_device, machine.ssd_read())))};
+  const LeastMoves device = least_moves(trace, lifetimes, machine.device.memory);
+  const LeastMoves ssd = least_moves(trace, lifetimes, machine.device.memory + machine.host.memory);
+  return {.device = device,
+          .ssd = ssd,
+          .time = std::max({transfer_time(device.in, machine.link.to_device),
+                            transfer_time(device.out, machine.link.from_device),
+                            transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())})};
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/least_moves.h"
 #include "base/result.h"
 #include "hook/pager/run_plan.h"
 #include "hook/planning/given_plan.h"
@@ -34,11 +35,11 @@ struct PlanningInput {
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
-// What is away at the moment of the highest pressure, and so returns in every iteration; and what of it was changed in
-// that iteration, since what never changes is stored once.
+// What must move in each iteration, and how long that takes at the links' rates, all at once.
 struct LinkBound {
-  Bytes away, changed;
-  Nanos time;  // that they take at the links' rates, both ways at once
+  LeastMoves device;  // to it and from it
+  LeastMoves ssd;     // of these, what host memory cannot take
+  Nanos time;
 };
 
 // A plan for a run, and how to recognise its iteration.

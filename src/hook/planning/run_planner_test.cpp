@@ -175,8 +175,8 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_GE(*(*predicted)[2].iteration, ideal);
   EXPECT_NE((*predicted)[2].policy, "");
   EXPECT_FALSE((*predicted)[3].iteration);
-  EXPECT_EQ((*predicted)[0].bound.away, Bytes{});
-  EXPECT_GE((*predicted)[2].bound.away, Bytes{peak.value / 2});
+  EXPECT_EQ((*predicted)[0].bound.device.in, Bytes{});
+  EXPECT_GT((*predicted)[2].bound.device.in, Bytes{});
   EXPECT_LE((*predicted)[2].bound.time, *(*predicted)[2].iteration);
 }
 

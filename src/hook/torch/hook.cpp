@@ -309,8 +309,8 @@ void Hook::take_up(const Planning::Outcome& outcome) {
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
             .link_bound_ns = plan_->link_bound.time.value,
             .planning_ns = outcome.planning_time.value,
-            .least_in_bytes = plan_->link_bound.away.value,
-            .least_out_bytes = plan_->link_bound.changed.value,
+            .least_in_bytes = plan_->link_bound.device.in.value,
+            .least_out_bytes = plan_->link_bound.device.out.value,
             .given = plan_->given});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
   save_plan_followed();
