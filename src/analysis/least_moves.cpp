@@ -116,7 +116,9 @@ Bytes least_out(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity) 
 }  // namespace
 
 LeastMoves least_moves(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity) {
-  return {.in = least_in(trace, lifetimes, capacity), .out = least_out(trace, lifetimes, capacity)};
+  const Bytes in = least_in(trace, lifetimes, capacity);
+  // Where one kernel uses more than the capacity, more could be away than comes back.
+  return {.in = in, .out = std::min(in, least_out(trace, lifetimes, capacity))};
 }
 
 }  // namespace spillway

@@ -9,6 +9,7 @@
 #include "hook/pager/pager.h"
 #include "hook/planning/run_planner.h"
 #include "hook/recorder/recorder.h"
+#include "policies/policies.h"
 
 namespace spillway {
 
@@ -38,6 +39,8 @@ class Planning {
   };
   std::optional<Outcome> take(const Recorder::Progress& now);
   Pager& pager() { return pager_; }
+  // Whether a plan is only one way to run: nobody has asked for it.
+  bool may_give_up() const { return policy_ == kAuto && !given_; }
 
  private:
   void run(const PlanningInput& input) noexcept;

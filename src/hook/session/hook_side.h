@@ -83,6 +83,7 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
 struct IterationFigures {
   std::uint64_t duration_ns = 0, faults = 0;
   std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
+  std::uint64_t waited_ns = 0;  // in which some thread waited for memory
 };
 // One iteration of the script has ended. Called by one thread only.
 inline void add_iteration(Session& session, const IterationFigures& figures) noexcept {
@@ -93,6 +94,7 @@ inline void add_iteration(Session& session, const IterationFigures& figures) noe
     record.faults.store(figures.faults, std::memory_order_relaxed);
     record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
     record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);
+    record.waited_ns.store(figures.waited_ns, std::memory_order_relaxed);
   }
   session.state.iteration_count.store(place + 1, std::memory_order_release);
 }
@@ -126,6 +128,14 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
                                       std::memory_order_relaxed);
   }
   session.state.plan_count.store(place + 1, std::memory_order_release);
+}
+
+// The one taken up last is not followed from the next iteration on.
+inline void give_up_plan(Session& session) noexcept {
+  const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
+  if (count == 0 || count > kMaxPlans) return;
+  session.state.plans[count - 1].given_up_at_iteration.store(
+      session.state.iteration_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
 inline void copy_text(std::span<char> field, std::string_view text) noexcept {

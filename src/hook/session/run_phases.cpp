@@ -34,15 +34,25 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report) {
                       .duration = median<Nanos>(part, [](const auto& iteration) { return iteration.duration; }),
                       .faults = median<std::uint64_t>(part, [](const auto& iteration) { return iteration.faults; })});
   };
-  const std::size_t planned = report.plans.empty() ? all.size() : report.plans.front().adopted_at_iteration - 1;
   if (!has_moved(report)) {
     add("in memory", 0, all.size());
     return phases;
   }
+  const std::size_t planned = report.plans.empty() ? all.size() : report.plans.front().adopted_at_iteration - 1;
   const std::size_t learning = report.learns ? std::min<std::size_t>(1, planned) : planned;
   add("demand paging", 0, learning);
   add("learning", learning, planned);
-  add("planned", planned, all.size());
+  std::size_t since = planned;  // what is followed now is
+  for (const RunReport::PlanTaken& plan : report.plans) {
+    if (plan.given_up_at_iteration == 0) continue;
+    add("planned", since, plan.given_up_at_iteration - 1);
+    const auto next = std::ranges::find_if(report.plans, [&](const RunReport::PlanTaken& other) {
+      return other.adopted_at_iteration >= plan.given_up_at_iteration;
+    });
+    since = next == report.plans.end() ? all.size() : next->adopted_at_iteration - 1;
+    add("learning", plan.given_up_at_iteration - 1, since);
+  }
+  add("planned", since, all.size());
   return phases;
 }
 

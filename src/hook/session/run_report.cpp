@@ -25,7 +25,8 @@ void read_iterations(const SessionState& state, RunReport& report) {
     report.iterations.push_back({.duration = Nanos{state.iterations[i].duration_ns.load(std::memory_order_relaxed)},
                                  .faults = state.iterations[i].faults.load(std::memory_order_relaxed),
                                  .in = bytes(state.iterations[i].moved_in_bytes),
-                                 .out = bytes(state.iterations[i].moved_out_bytes)});
+                                 .out = bytes(state.iterations[i].moved_out_bytes),
+                                 .waited = Nanos{state.iterations[i].waited_ns.load(std::memory_order_relaxed)}});
 }
 
 void read_plans(const Session& session, RunReport& report) {
@@ -40,6 +41,7 @@ void read_plans(const Session& session, RunReport& report) {
                             .least_in = bytes(plan.least_in_bytes),
                             .least_out = bytes(plan.least_out_bytes),
                             .adopted_at_iteration = plan.adopted_at_iteration.load(),
+                            .given_up_at_iteration = plan.given_up_at_iteration.load(),
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }
 }

@@ -19,13 +19,15 @@ struct RunReport {
     Nanos duration;
     std::uint64_t faults = 0;
     Bytes in, out;  // moved to the device and from it
+    Nanos waited;   // in which some thread waited for memory
   };
   struct PlanTaken {
     std::string policy;
     Nanos predicted, link_bound, planning;
     Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
-    std::string file;  // that it was read from; empty: it was made in this run
+    std::uint64_t given_up_at_iteration = 0;  // 0: it was not
+    std::string file;                         // that it was read from; empty: it was made in this run
   };
   struct Phase {  // iterations in a row; the figures are medians
     std::string name;

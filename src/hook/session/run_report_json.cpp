@@ -28,7 +28,8 @@ Json iterations(const RunReport& report) {
     list.push_back({{"seconds", seconds(iteration.duration)},
                     {"faults", iteration.faults},
                     {"moved_in_bytes", iteration.in.value},
-                    {"moved_out_bytes", iteration.out.value}});
+                    {"moved_out_bytes", iteration.out.value},
+                    {"waited_seconds", seconds(iteration.waited)}});
   return list;
 }
 
@@ -89,6 +90,7 @@ Json plan(const RunReport& report) {
           {"planning_seconds", seconds(last.planning)},
           {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
           {"followed_since_iteration", last.adopted_at_iteration},
+          {"given_up_at_iteration", last.given_up_at_iteration == 0 ? Json(nullptr) : Json(last.given_up_at_iteration)},
           {"read_from", text_or_null(last.file)}};
 }
 

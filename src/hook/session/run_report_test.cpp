@@ -44,7 +44,11 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   state().moved(Tier::ssd, Tier::device) = 5;
   state().clean_drops_bytes = 12;
   state().unseen_writes = 13;
-  add_iteration(**session, {.duration_ns = 2'000'000'000, .faults = 4, .moved_in_bytes = 50, .moved_out_bytes = 60});
+  add_iteration(**session, {.duration_ns = 2'000'000'000,
+                            .faults = 4,
+                            .moved_in_bytes = 50,
+                            .moved_out_bytes = 60,
+                            .waited_ns = 500'000'000});
   add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
   ended.exit_status = 139;
   const Json object = json();
@@ -60,8 +64,10 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["moved_bytes"].size(), 6u);
   EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
   EXPECT_EQ(object["iterations"], Json::parse(R"([
-    {"seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60},
-    {"seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0}])"));
+    {"seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60,
+     "waited_seconds": 0.5},
+    {"seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0,
+     "waited_seconds": 0.0}])"));
   EXPECT_EQ(object["clean_drops_bytes"], 12);
   EXPECT_EQ(object["unseen_writes"], 13);
   EXPECT_NE(to_table(report()).find("12 B left unwritten"), std::string::npos);
@@ -84,10 +90,38 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
                                             "least_in_bytes": 70, "least_out_bytes": 80,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
-                                            "followed_since_iteration": 3, "read_from": null})"));
+                                            "followed_since_iteration": 3, "given_up_at_iteration": null,
+                                            "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
   EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"),
             std::string::npos);
+}
+
+TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
+  load_torch();
+  state().moved(Tier::device, Tier::ssd) = 1;
+  ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
+  const auto iterations = [&](int count) {
+    for (int i = 0; i < count; ++i) add_iteration(**session, {.duration_ns = 1'000'000'000});
+  };
+  const auto phases = [&] {
+    std::vector<std::pair<std::string, std::size_t>> result;
+    for (const RunReport::Phase& phase : phases_of(report())) result.emplace_back(phase.name, phase.iterations);
+    return result;
+  };
+  using Phases = decltype(phases());
+  iterations(3);
+  add_plan(**session, "g10", {});
+  iterations(4);
+  give_up_plan(**session);
+  iterations(5);
+  EXPECT_EQ(json()["plan"]["given_up_at_iteration"], 8);
+  EXPECT_NE(to_table(report()).find("; given up at 8, since iterations waited less without it\n"), std::string::npos);
+  EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}}));
+  add_plan(**session, "g10", {});
+  iterations(6);
+  EXPECT_TRUE(json()["plan"]["given_up_at_iteration"].is_null());
+  EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}, {"planned", 6}}));
 }
 
 TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {

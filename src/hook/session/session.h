@@ -101,6 +101,7 @@ struct EndedIteration {
   std::atomic<std::uint64_t> duration_ns{0};
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
+  std::atomic<std::uint64_t> waited_ns{0};
 };
 
 // A plan that the run has taken up.
@@ -110,8 +111,9 @@ struct PlanRecord {
   std::atomic<std::uint64_t> link_bound_ns{0};                       // the bytes below, at the links' rates
   std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};  // that the budget forces in and out
   std::atomic<std::uint64_t> planning_ns{0};
-  std::atomic<std::uint64_t> adopted_at_iteration{0};  // counted from 1
-  std::atomic<std::uint64_t> given{0};                 // 1: it was made before, as the user wanted
+  std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
+  std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted
+  std::atomic<std::uint64_t> given_up_at_iteration{0};  // from which on it was not followed; 0: it was
 };
 
 // One of the tensors that cost most; texts end with a zero.

@@ -234,6 +234,7 @@ void Hook::plan_ahead() {
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
   const Recorder::Progress progress = recorder_->progress();
+  if (planning->may_give_up()) try_plan(progress.iteration);
   if (const auto outcome = planning->take(progress)) {
     if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
@@ -241,7 +242,7 @@ void Hook::plan_ahead() {
       add_notice(session_, "the run plans by itself: " + outcome->refused);
     take_up(*outcome);
   }
-  if (!planning->wants(progress)) return;
+  if (trial_.gave_up() || !planning->wants(progress)) return;
   std::unordered_map<StorageId, std::uintptr_t> begins;
   for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
   RecordedIteration iteration = *recorder_->iteration();
@@ -296,11 +297,36 @@ void Hook::publish_costs() {
 void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first) return;  // The one that there is goes on.
   plan_ = outcome.plan;
-  if (!plan_) {
-    follower_.reset();
-    return memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
+  planning_time_ = outcome.planning_time;
+  if (!plan_) return stop_following();
+  if (trial_.gave_up()) return;
+  trial_.plan_begins();
+  if (outcome.is_first) follower_.reset();
+  follow_plan();
+}
+
+// Judges the iteration that has ended, with the plan or without.
+void Hook::try_plan(std::uint64_t iteration) {
+  const std::uint64_t before = std::exchange(tried_iteration_, iteration);
+  if (before != 0 && before != iteration) trial_.begin_anew();
+  switch (trial_.ended(iterations_.last())) {
+    case PlanTrial::Verdict::go_on:
+      return;
+    case PlanTrial::Verdict::give_up:
+      give_up_plan(session_);
+      return stop_following();
+    case PlanTrial::Verdict::take_up_again:
+      return follow_plan();
   }
-  if (outcome.is_first) {
+}
+
+void Hook::stop_following() {
+  follower_.reset();
+  memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
+}
+
+void Hook::follow_plan() {
+  if (!follower_) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
   }
@@ -308,7 +334,7 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
             .link_bound_ns = plan_->link_bound.time.value,
-            .planning_ns = outcome.planning_time.value,
+            .planning_ns = planning_time_.value,
             .least_in_bytes = plan_->link_bound.device.in.value,
             .least_out_bytes = plan_->link_bound.device.out.value,
             .given = plan_->given});

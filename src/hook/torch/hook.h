@@ -85,6 +85,9 @@ class Hook {
   void born(Birth birth);
   void plan_ahead();
   void take_up(const Planning::Outcome& outcome);
+  void follow_plan();
+  void stop_following();
+  void try_plan(std::uint64_t iteration);
   void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
@@ -111,6 +114,9 @@ class Hook {
   std::optional<Recorder> recorder_;
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed
   std::optional<Follower> follower_;                    // of its iteration
+  PlanTrial trial_;                                     // of the plan
+  std::uint64_t tried_iteration_ = 0;                   // what it is for
+  Nanos planning_time_;                                 // that it took
   std::string planning_error_, refused_;                // the last ones
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Iterations iterations_;

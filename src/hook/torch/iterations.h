@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/units.h"
+#include "hook/planning/plan_trial.h"
 #include "hook/recorder/events.h"
 #include "hook/session/hook_side.h"
 #include "hook/torch/tensor_memory.h"
@@ -43,15 +45,16 @@ class Iterations {
     const bool joins = !steps_.empty();
     steps_.push_back(written);
     end_ = {at, paged};
-    const IterationFigures figures = difference(end_, begin_);
-    joins ? replace_iteration(session_, figures) : add_iteration(session_, figures);
+    report(begin_, joins);
   }
   void backward_ended(Nanos at, const Paged& paged) {
     training_starts(at, paged);
-    const Moment end{at, paged};
-    add_iteration(session_, difference(end, end_));
-    end_ = end;
+    const Moment begin = std::exchange(end_, {at, paged});
+    report(begin, false);
   }
+  // The one that has ended last; under the same number it may go on after all.
+  const PlanTrial::Iteration& last() const { return last_; }
+
   // What we did ourselves since the last end is no part of an iteration.
   void leave_out(Nanos time) {
     begin_.at += time;
@@ -63,15 +66,22 @@ class Iterations {
     Nanos at;
     Paged paged;  // so far
   };
-  static IterationFigures difference(const Moment& end, const Moment& begin) {
-    return {.duration_ns = excess(end.at, begin.at).value,
-            .faults = end.paged.faults - begin.paged.faults,
-            .moved_in_bytes = (end.paged.in - begin.paged.in).value,
-            .moved_out_bytes = (end.paged.out - begin.paged.out).value};
+  void report(const Moment& begin, bool goes_on) {
+    const Nanos waited = excess(end_.paged.waited, begin.paged.waited);
+    const IterationFigures figures{.duration_ns = excess(end_.at, begin.at).value,
+                                   .faults = end_.paged.faults - begin.paged.faults,
+                                   .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
+                                   .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
+                                   .waited_ns = waited.value};
+    goes_on ? replace_iteration(session_, figures) : add_iteration(session_, figures);
+    last_ = {.number = session_.state.iteration_count.load(std::memory_order_relaxed),
+             .duration = {figures.duration_ns},
+             .waited = waited};
   }
 
   Session& session_;
   bool started_ = false;
+  PlanTrial::Iteration last_;
   Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
   std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote
 };

@@ -35,7 +35,8 @@ class PagedMemory final : public TensorMemory {
     const PagerStats stats = pager_->stats();
     return {.faults = stats.faults,
             .in = stats.moved(Tier::host, Tier::device) + stats.moved(Tier::ssd, Tier::device),
-            .out = stats.moved(Tier::device, Tier::host) + stats.moved(Tier::device, Tier::ssd)};
+            .out = stats.moved(Tier::device, Tier::host) + stats.moved(Tier::device, Tier::ssd),
+            .waited = stats.stall};
   }
 
  private:

@@ -19,6 +19,7 @@ class Planning;
 struct Paged {
   std::uint64_t faults = 0;
   Bytes in, out;  // to the device and from it
+  Nanos waited;   // in which some thread waited for memory
 };
 
 // Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
