@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "trace/validate.h"
@@ -32,15 +33,19 @@ class Script {
                       .shapes = call.shapes};
     for (const auto& name : call.reads) touch(event, name, false);
     for (const auto& name : call.writes) touch(event, name, true);
-    for (const auto& name : call.makes) event.births.push_back({.storage = make(name), .bytes = Bytes{call.bytes}});
+    for (const auto& name : call.makes)
+      event.births.push_back({.storage = make(name), .bytes = Bytes{call.bytes}, .label = label_of(name)});
     for (const auto& name : call.drops) event.deaths.push_back(take(name));
     event.start = Nanos{clock_ += 5};
     event.end = Nanos{clock_ += call.duration + slower_};
     recorder.kernel(event);
   }
+  static TensorLabel label_of(const std::string& name) { return {std::hash<std::string>{}(name)}; }
   // Each kernel from now on, by so much.
   void slower(std::uint64_t nanos) { slower_ = nanos; }
-  void data(const std::string& name) { recorder.born_outside({.storage = make(name), .bytes = Bytes{64}}); }
+  void data(const std::string& name) {
+    recorder.born_outside({.storage = make(name), .bytes = Bytes{64}, .label = label_of(name)});
+  }
   void elsewhere(const std::string& name) { recorder.born_elsewhere({.storage = make(name), .bytes = Bytes{64}}); }
   void drop(const std::string& name) { recorder.died_outside(take(name)); }
   void drop_if_there(const std::string& name) {
@@ -144,6 +149,17 @@ TEST(Recorder, WhatDoesNotComeAnyMoreGivesWayToWhatIsRepeatedNow) {
   train_steps(script, 6, 128);  // for good
   EXPECT_EQ(script.recorder.progress().iteration, 2u);
   EXPECT_EQ(written_by(script.trace(), 0).bytes, Bytes{128});
+}
+
+TEST(Recorder, TensorsKeepTheirLabelsWhereverTheyWereMade) {
+  Script script;
+  script.data("w");
+  train_steps(script, 4);
+  const auto iteration = script.recorder.iteration();
+  ASSERT_TRUE(iteration);
+  ASSERT_EQ(iteration->labels.size(), iteration->trace.tensors.size());
+  for (const char* name : {"w", "x", "scratch", "grad_w"})
+    EXPECT_EQ(std::ranges::count(iteration->labels, Script::label_of(name)), 1) << name;
 }
 
 TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {

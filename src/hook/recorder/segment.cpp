@@ -40,7 +40,8 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
       insert_ascending(segment_.updates, touch.storage);
   }
   for (const Birth& birth : event.births)
-    kernel.births.push_back(index_of({.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment_.number}));
+    kernel.births.push_back(
+        index_of({.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment_.number, .label = birth.label}));
   for (const StorageId death : event.deaths)
     if (const auto known = live.find(death); known != live.end()) kernel.frees.push_back(index_of(known->second));
 }
