@@ -11,9 +11,9 @@
 namespace spillway {
 namespace {
 
-// What is away at a kernel depends on what was chosen in the iteration before. After a few that repeats itself, maybe
-// in turns: the mean of the last few counts.
-constexpr std::uint64_t kIterations = 8, kCounted = 4;
+// The more iterations are looked at, the closer the bound: what is away at their end, and comes back later, costs
+// nothing there.
+constexpr std::uint64_t kIterations = 16;
 
 // What kernels need, and what could be away meanwhile. Kernels are counted through all iterations: `kernels` is kernel
 // 0 of the next one.
@@ -33,20 +33,23 @@ class Needs {
     if (begin < end) beginning_[begin % beginning_.size()].push_back({end - begin, bytes});
   }
 
-  // The bytes that must be sent away in an iteration so that never more than `capacity` are there.
-  Bytes least_away(Bytes capacity) const {
+  // The bytes that must come back in an iteration so that never more than `capacity` are there. Of all ways to get
+  // through the first n iterations, whatever was away before them, this one has the fewest bytes come back; a steady
+  // plan has n times as many come back as in one.
+  Bytes least_returning(Bytes capacity) const {
     std::priority_queue<Open> open;
     const std::size_t kernels = beginning_.size();
-    for (std::size_t kernel = 0; kernel < kernels; ++kernel)  // What was away when the first iteration began.
+    for (std::size_t kernel = 0; kernel < kernels; ++kernel)  // What may be away when the first iteration begins.
       for (const auto& [length, bytes] : beginning_[kernel])
         if (kernel + length > kernels) open.push({kernel + length - kernels, bytes});
     std::vector<Bytes> returning(2 * kernels);
-    Bytes needed = needed_at_start_, away, sent;
+    Bytes needed = needed_at_start_, away, returned, least;
     for (std::uint64_t iteration = 0; iteration < kIterations; ++iteration) {
-      if (iteration == kIterations - kCounted) sent = {};
       for (std::size_t kernel = 0; kernel < kernels; ++kernel) {
         const std::size_t now = kernels * iteration + kernel;
-        away = excess(away, std::exchange(returning[now % returning.size()], {}));
+        const Bytes back = std::exchange(returning[now % returning.size()], {});
+        away -= back;
+        returned += back;
         for (const auto& [length, bytes] : beginning_[kernel]) open.push({now + length, bytes});
         needed += begin_[kernel];
         while (needed > capacity + away && !open.empty() && open.top().until > now) {
@@ -55,13 +58,14 @@ class Needs {
           const Bytes part = std::min(bytes, needed - (capacity + away));
           if (part < bytes) open.push({until, bytes - part});
           away += part;
-          sent += part;
           returning[until % returning.size()] += part;
         }
+        if (!open.empty() && open.top().until <= now) open = {};  // All are over.
         needed -= end_[kernel];
       }
+      least = std::max(least, Bytes{returned.value / (iteration + 1)});
     }
-    return {sent.value / kCounted};
+    return least;
   }
 
  private:
@@ -88,7 +92,7 @@ Bytes least_in(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity) {
     needs.add(begin, end, trace[period.tensor].bytes);
     needs.may_be_away(begin, end, trace[period.tensor].bytes);
   }
-  return needs.least_away(capacity);
+  return needs.least_returning(capacity);
 }
 
 // Tensors that are carried into the next iteration and read there are left out, which may only make it less.
@@ -104,13 +108,12 @@ Bytes least_out(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity) 
     const bool is_read_before_birth =
         !tensor.persistent && (life.alive_at_start != is_its_own_heir || life.uses.front() != life.birth);
     if (changed.empty() || (life.alive_at_end && !is_its_own_heir) || is_read_before_birth) continue;
-    const std::size_t end =
-        tensor.persistent ? changed.front().value + kernels : std::size_t{life.uses.back().value} + 1;
-    needs.add(changed.front().value, end, tensor.bytes);
+    const std::size_t end = tensor.persistent ? changed.front().value + kernels : life.uses.back().value;
+    needs.add(changed.front().value, tensor.persistent ? end : end + 1, tensor.bytes);
     for (std::size_t at = 0; at < changed.size(); ++at)
       needs.may_be_away(changed[at].value + 1, at + 1 < changed.size() ? changed[at + 1].value : end, tensor.bytes);
   }
-  return needs.least_away(capacity);
+  return needs.least_returning(capacity);
 }
 
 }  // namespace

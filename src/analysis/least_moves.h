@@ -7,8 +7,8 @@
 namespace spillway {
 
 // The bytes that no plan can do without in a steady iteration, if kernels find the whole of what they use on a device
-// of this capacity: those that come to it, and those that leave it for a tier that keeps what has been stored there
-// until somebody writes to it (so what never changes leaves for nothing).
+// of this capacity (sparse accesses count as whole): those that come to it, and those that leave it for a tier that
+// keeps what has been stored there until somebody writes to it (so what never changes leaves for nothing).
 //
 // Where too little is away for a kernel to run, what is needed furthest in the future should be (Belady, "A study of
 // replacement algorithms for a virtual-storage computer", 1966). Moves take no time here and tensors may leave in

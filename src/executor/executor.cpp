@@ -100,10 +100,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
     if (access.writes) ready.written.push_back(access.blocks);
   for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
-  if (const auto& births = iteration_.births; ready.kernel.value < births.size())
-    migration_.expect(
-        births.subspan(ready.kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - ready.kernel.value)),
-        out);
+  expect_births(event.kernel, out);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   const bool granted = migration_.protection().grant(event.stream, ready.working_set);
   if (online_) look_ahead(event, granted);
@@ -111,6 +108,17 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
     for (const BlockRange& range : ready.working_set)
       ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
   if (ready.missing == 0) launch(event.stream, out);
+}
+
+void Executor::expect_births(KernelId kernel, std::vector<Command>& out) {
+  const auto& births = iteration_.births;
+  if (kernel.value < births.size()) {
+    unplanned_kernels_ = 0;
+    migration_.expect(births.subspan(kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - kernel.value)),
+                      out);
+  } else if (++unplanned_kernels_ == kPatience) {
+    migration_.expect({}, out);  // The script does something else: others need the frames more.
+  }
 }
 
 void Executor::look_ahead(const KernelReady& event, bool granted) {

@@ -30,6 +30,8 @@ class Executor {
  public:
   // What a planned kernel makes gets its frames when the kernels before it, so many, start.
   static constexpr std::uint32_t kBirthsAhead = 3;
+  // After so many kernels in a row that no plan knows what planned ones are about to make is not waited for any more.
+  static constexpr std::uint32_t kPatience = 32;
 
   // The table says which blocks there are, what the tiers hold, and what is where at the start. `online` decides for
   // kernels that no plan knows; null: nothing moves ahead of those.
@@ -83,6 +85,7 @@ class Executor {
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells streams what has arrived
   void launch(StreamId id, std::vector<Command>& out);
+  void expect_births(KernelId kernel, std::vector<Command>& out);
   void look_ahead(const KernelReady& event, bool granted);
   void planned_after(KernelId kernel);
   void planned_at(KernelId kernel);
@@ -99,6 +102,7 @@ class Executor {
   std::vector<Lodging> lodgings_;    // by tensor
   std::vector<BlockRange> arrived_;  // blocks that became resident and were not told to the streams yet
   std::uint64_t skipped_commands_ = 0;
+  std::uint32_t unplanned_kernels_ = 0;  // in a row
 };
 
 }  // namespace spillway

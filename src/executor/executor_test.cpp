@@ -634,6 +634,12 @@ TEST(Executor, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
   ASSERT_TRUE(std::holds_alternative<Move>(commands[1]));
   EXPECT_EQ(std::get<Move>(commands[1]).blocks, (BlockRange{{1}, 1}));
   EXPECT_EQ(executor.table().state({0}), BlockState::resident);
+  for (std::uint32_t kernel = 0; kernel < Executor::kPatience; ++kernel) {
+    EXPECT_EQ(executor.table().state({0}), BlockState::resident) << kernel;
+    executor.on(KernelDone{{0}}, commands);
+    executor.on(KernelReady{{0}, kNoKernel, {}}, commands);
+  }
+  EXPECT_EQ(executor.table().state({0}), BlockState::empty) << "the script does something else";
 }
 
 // One tensor of four blocks, and then four of one block each.

@@ -15,30 +15,28 @@ class PlanTrial {
  public:
   enum class Verdict : std::uint8_t { go_on, give_up, take_up_again };
   struct Iteration {
-    std::uint64_t number = 0;  // counted from 1
     Nanos duration, waited;
   };
 
-  // A plan for an iteration that was not planned for before is followed from the next one on. What is planned again
-  // for it, since times have changed, is on no trial.
+  // A plan is followed from the next iteration on: the first one for what is done now, or another one for the same. One
+  // that was on trial makes room for the new one; one that has passed is on trial no more, whatever takes its place.
   void plan_begins();
   // The script does something else.
   void begin_anew() { *this = PlanTrial(); }
-  // An iteration has ended; told once more under its number, it has gone on after all.
+  // One that was planned for, or might be, has ended, as a whole.
   Verdict ended(const Iteration& iteration);
   bool gave_up() const { return stage_ == Stage::doubt || stage_ == Stage::given_up; }
 
  private:
   enum class Stage : std::uint8_t { learning, trial, doubt, followed, given_up };
-  Verdict judge(const Iteration& iteration);
+  void enter(Stage stage);
 
   static constexpr std::size_t kIterations = 5;  // of a stage, besides the first one
   static constexpr double kWorse = 0.05;         // so much of an iteration a plan may wait longer
 
   Stage stage_ = Stage::learning;
-  Iteration last_;
-  int to_pass_over_ = 1;  // before this stage's own: PyTorch sets itself up in the first one of all
-  std::vector<Nanos> learning_, planned_, without_plan_;  // how long these waited
+  bool is_first_ = false;  // it still has to do with the stage before
+  std::vector<Iteration> learning_, planned_, without_plan_;
 };
 
 }  // namespace spillway

@@ -103,7 +103,8 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
 
 LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine) {
   const LeastMoves device = least_moves(trace, lifetimes, machine.device.memory);
-  const LeastMoves ssd = least_moves(trace, lifetimes, machine.device.memory + machine.host.memory);
+  const Bytes host = machine.host.memory;
+  const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, machine.device.memory + host);
   return {.device = device,
           .ssd = ssd,
           .time = std::max({transfer_time(device.in, machine.link.to_device),
@@ -217,7 +218,9 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   best->plan.trace_shape = shape_of(blocks.trace);
   best->plan.machine_name = input.machine.name;
   best->plan.machine_hash = input.machine.hash;
-  best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value)};
+  best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value),
+                                  fmt::format("ssd.read={}", input.machine.ssd.read.value),
+                                  fmt::format("ssd.write={}", input.machine.ssd.write.value)};
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine);

@@ -36,7 +36,8 @@ std::string status_text(const Session& session, const LiveStatus::Moment& before
   const std::uint64_t count = state.iteration_count.load(std::memory_order_acquire);
   if (count > 0 && count <= kMaxIterations)
     text = fmt::format("iteration {}, {:.3f} s", count, seconds(Nanos{state.iterations[count - 1].duration_ns.load()}));
-  if (state.plan_count.load() > 0) text += ", planned";
+  const std::uint64_t plans = std::min<std::uint64_t>(state.plan_count.load(), kMaxPlans);
+  if (plans > 0 && state.plans[plans - 1].given_up_at_iteration.load() == 0) text += ", planned";
   text += fmt::format("  stall {:.0f} %  device {}", elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0,
                       to_text(Bytes{state.device_bytes.load()}));
   if (session.config.host_budget_bytes != 0) text += fmt::format("  host {}", to_text(Bytes{state.host_bytes.load()}));

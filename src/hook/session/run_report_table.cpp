@@ -45,9 +45,9 @@ std::string plan_text(const RunReport& report) {
              last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
              report.plans.front().adopted_at_iteration, again, seconds(last.predicted), seconds(last.link_bound),
              seconds(last.planning)) +
-         (last.given_up_at_iteration == 0
-              ? ""
-              : fmt::format("; given up at {}, since iterations waited less without it", last.given_up_at_iteration));
+         (last.given_up_at_iteration == 0 ? ""
+                                          : fmt::format("; given up at {}, since iterations waited longer than before",
+                                                        last.given_up_at_iteration));
 }
 
 // "3 iterations, 4.210 s and 12 faults each, 1.31 times as fast as demand paging"

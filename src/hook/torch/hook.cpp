@@ -234,7 +234,7 @@ void Hook::plan_ahead() {
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
   const Recorder::Progress progress = recorder_->progress();
-  if (planning->may_give_up()) try_plan(progress.iteration);
+  if (planning->may_give_up()) try_plan(progress);
   if (const auto outcome = planning->take(progress)) {
     if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
@@ -305,11 +305,18 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   follow_plan();
 }
 
-// Judges the iteration that has ended, with the plan or without.
-void Hook::try_plan(std::uint64_t iteration) {
-  const std::uint64_t before = std::exchange(tried_iteration_, iteration);
-  if (before != 0 && before != iteration) trial_.begin_anew();
-  switch (trial_.ended(iterations_.last())) {
+// Judges each whole iteration of the recorder's that ends, with the plan or without.
+void Hook::try_plan(const Recorder::Progress& progress) {
+  if (progress.iteration == 0 || progress.repetitions == tried_.repetitions) return;
+  const Tried before = std::exchange(tried_, {.iteration = progress.iteration,
+                                              .repetitions = progress.repetitions,
+                                              .at = now(),
+                                              .waited = memory_->paged().waited});
+  if (before.iteration != progress.iteration) {
+    if (before.iteration != 0) trial_.begin_anew();
+    return;
+  }
+  switch (trial_.ended({.duration = tried_.at - before.at, .waited = excess(tried_.waited, before.waited)})) {
     case PlanTrial::Verdict::go_on:
       return;
     case PlanTrial::Verdict::give_up:
@@ -329,6 +336,7 @@ void Hook::follow_plan() {
   if (!follower_) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
+    tried_.repetitions = 0;
   }
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hook/pager/tensor_costs.h"
+#include "hook/planning/plan_trial.h"
 #include "hook/planning/planning.h"
 #include "hook/recorder/follower.h"
 #include "hook/recorder/recorder.h"
@@ -78,6 +79,11 @@ class Hook {
   struct StepKernel {  // one that runs while an optimizer's step is under way
     bool gradients, differentiates, backward;
   };
+  // The end of the recorder's iteration that came last.
+  struct Tried {
+    std::uint64_t iteration = 0, repetitions = 0;
+    Nanos at, waited;
+  };
   bool is_in_closure(const StepKernel& kernel);
   void this_thread_trains();
   bool trains() const;
@@ -87,7 +93,7 @@ class Hook {
   void take_up(const Planning::Outcome& outcome);
   void follow_plan();
   void stop_following();
-  void try_plan(std::uint64_t iteration);
+  void try_plan(const Recorder::Progress& progress);
   void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
@@ -112,10 +118,10 @@ class Hook {
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
-  std::shared_ptr<const ProposedPlan> plan_;            // that is followed
+  std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
-  std::uint64_t tried_iteration_ = 0;                   // what it is for
+  Tried tried_;                                         // in that trial
   Nanos planning_time_;                                 // that it took
   std::string planning_error_, refused_;                // the last ones
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/units.h"
-#include "hook/planning/plan_trial.h"
 #include "hook/recorder/events.h"
 #include "hook/session/hook_side.h"
 #include "hook/torch/tensor_memory.h"
@@ -52,8 +51,6 @@ class Iterations {
     const Moment begin = std::exchange(end_, {at, paged});
     report(begin, false);
   }
-  // The one that has ended last; under the same number it may go on after all.
-  const PlanTrial::Iteration& last() const { return last_; }
 
   // What we did ourselves since the last end is no part of an iteration.
   void leave_out(Nanos time) {
@@ -67,21 +64,16 @@ class Iterations {
     Paged paged;  // so far
   };
   void report(const Moment& begin, bool goes_on) {
-    const Nanos waited = excess(end_.paged.waited, begin.paged.waited);
     const IterationFigures figures{.duration_ns = excess(end_.at, begin.at).value,
                                    .faults = end_.paged.faults - begin.paged.faults,
                                    .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
                                    .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
-                                   .waited_ns = waited.value};
+                                   .waited_ns = excess(end_.paged.waited, begin.paged.waited).value};
     goes_on ? replace_iteration(session_, figures) : add_iteration(session_, figures);
-    last_ = {.number = session_.state.iteration_count.load(std::memory_order_relaxed),
-             .duration = {figures.duration_ns},
-             .waited = waited};
   }
 
   Session& session_;
   bool started_ = false;
-  PlanTrial::Iteration last_;
   Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
   std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote
 };

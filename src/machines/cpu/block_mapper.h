@@ -34,6 +34,7 @@ class BlockMapper {
   virtual std::byte* arrival_buffer() = 0;
   virtual std::uint32_t free_arrival_buffers() const = 0;
   virtual std::uint32_t most_arrival_buffers() const = 0;
+  virtual std::uint32_t buffers_for_urgent() const = 0;  // of these, so many are kept from planned arrivals
   // Gives the buffer's contents to the block, and takes the buffer back.
   virtual int map(std::byte* block, std::byte* buffer) = 0;
   virtual void give_up(std::byte* buffer) = 0;

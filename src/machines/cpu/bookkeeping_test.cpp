@@ -103,14 +103,25 @@ TEST(StallClock, CountsTimeInWhichAnyThreadWaitsOnce) {
 TEST(TransferMeter, CountsTheTimeInWhichTheDiskHasWork) {
   TransferMeter meter;
   Nanos at{1'000'000'000};
-  meter.note(1, {}, at);
-  meter.note(2, {}, at += Nanos{500'000'000});  // One alone says nothing of the disk.
-  for (int block = 0; block < 127; ++block) meter.note(2, 2_MiB, at += Nanos{2'000'000});
+  const auto four_at_once = [&] {  // In 8 ms, and then nothing for a while.
+    for (std::size_t under_way = 1; under_way <= 4; ++under_way) meter.note(under_way, {}, at);
+    for (std::size_t under_way = 4; under_way-- > 0;) meter.note(under_way, 2_MiB, at += Nanos{2'000'000});
+    at += Nanos{50'000'000};
+  };
+  for (int times = 0; times < 31; ++times) four_at_once();
   EXPECT_EQ(meter.rate(), std::nullopt);  // Too little to tell.
-  meter.note(1, 2_MiB, at += Nanos{2'000'000});
+  four_at_once();
   EXPECT_EQ(meter.rate(), std::optional(BytesPerSecond{(2_MiB).value * 500}));
-  meter.note(0, 2_MiB, at += Nanos{500'000'000});
-  EXPECT_EQ(meter.rate(), std::optional(BytesPerSecond{(2_MiB).value * 500}));
+}
+
+TEST(TransferMeter, TransfersOneByOneSayNothingOfTheDisk) {
+  TransferMeter meter;
+  Nanos at{1'000'000'000};
+  for (int block = 0; block < 1'000; ++block) {
+    meter.note(1, {}, at);
+    meter.note(0, 2_MiB, at += Nanos{20'000'000});
+  }
+  EXPECT_EQ(meter.rate(), std::nullopt);
 }
 
 TEST(TransferMeter, FollowsADiskThatHasBecomeSlower) {
@@ -120,6 +131,24 @@ TEST(TransferMeter, FollowsADiskThatHasBecomeSlower) {
   for (const std::uint64_t millis : {1u, 4u})
     for (int block = 0; block < 8'000; ++block) meter.note(2, 2_MiB, at += Nanos{millis * 1'000'000});
   EXPECT_LT(*meter.rate(), BytesPerSecond{(2_MiB).value * 270});
+}
+
+TEST(UnderWay, UrgentTransfersDoNotKeepPlannedOnesFromStarting) {
+  UnderWay under_way;
+  for (int transfer = 0; transfer < 16; ++transfer) {
+    ASSERT_TRUE(under_way.may_start(Urgency::need)) << transfer;
+    under_way.starts(Urgency::need);
+  }
+  EXPECT_FALSE(under_way.may_start(Urgency::fault));
+  for (int transfer = 0; transfer < 4; ++transfer) {
+    ASSERT_TRUE(under_way.may_start(Urgency::plan)) << transfer;
+    under_way.starts(Urgency::plan);
+  }
+  EXPECT_FALSE(under_way.may_start(Urgency::plan));
+  under_way.ends(Urgency::plan);
+  EXPECT_TRUE(under_way.may_start(Urgency::plan));
+  EXPECT_FALSE(under_way.may_start(Urgency::need));
+  EXPECT_EQ(under_way.count(), 19u);
 }
 
 TEST(TransferQueue, TheMostUrgentComesFirstAndEqualOnesInOrder) {

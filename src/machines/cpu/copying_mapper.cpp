@@ -51,6 +51,7 @@ class CopyingMapper final : public BlockMapper {
   std::byte* arrival_buffer() override { return take(free_); }
   std::uint32_t free_arrival_buffers() const override { return static_cast<std::uint32_t>(free_.size()); }
   std::uint32_t most_arrival_buffers() const override { return arrivals_; }
+  std::uint32_t buffers_for_urgent() const override { return arrivals_ / 2; }
   int map(std::byte* block, std::byte* buffer) override {
     const int error = userfault_.copy(block, buffer, kBlockBytes.value);
     if (error == 0) free_.push_back(buffer);

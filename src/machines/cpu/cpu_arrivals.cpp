@@ -80,25 +80,34 @@ bool CpuMachine::map_from_host(Job& job) {
 }
 
 void CpuMachine::start_reads() {
-  while (!reads_.empty() && reading_ < most_at_once(reads_.urgency())) {
-    if (!start_chunk(jobs_.at(at(reads_.front()).job))) return;
+  for (;;) {
+    while (!chunks_.empty() && reading_.may_start(chunks_.urgency())) {
+      const BlockId id = chunks_.front();
+      chunks_.pop();
+      start_transfer(id, false);
+    }
+    // What is in hand comes before what is not more urgent.
+    if (reads_.empty() || (!chunks_.empty() && chunks_.urgency() <= reads_.urgency())) return;
+    if (!reading_.may_start(reads_.urgency()) || !start_chunk(jobs_.at(at(reads_.front()).job))) return;
     reads_.pop();
   }
 }
 
-// See Note [Planned transfers].
-std::size_t CpuMachine::most_at_once(Urgency urgency) {
-  constexpr std::size_t kUrgent = 16, kPlanned = 4;
-  return urgency == Urgency::plan ? kPlanned : kUrgent;
+void CpuMachine::start_transfer(BlockId id, bool write) {
+  Block& block = at(id);
+  block.transferring = true;
+  (write ? writing_ : reading_).starts(jobs_.at(block.job).move.urgency);
+  (write ? stats_.writes : stats_.reads).note((write ? writing_ : reading_).count(), {}, now());
+  io_->start({.id = id.value, .write = write, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
 }
 
 // Arrivals get all their buffers at once: two that each wait for the other's would wait for ever.
 bool CpuMachine::start_chunk(Job& job) {
   const bool up = job.move.to == Tier::device;
   const std::uint32_t rest = job.move.blocks.count - job.settled;
-  const auto more = static_cast<std::uint32_t>(most_at_once(job.move.urgency) - reading_);
-  const std::uint32_t chunk = up ? std::min({rest, more, mapper_->most_arrival_buffers()}) : rest;
-  if (up && (!has_room(chunk) || mapper_->free_arrival_buffers() < chunk)) return false;
+  const std::uint32_t kept = job.move.urgency == Urgency::plan ? mapper_->buffers_for_urgent() : 0;
+  const std::uint32_t chunk = up ? std::min(rest, mapper_->most_arrival_buffers() - kept) : rest;
+  if (up && (!has_room(chunk) || mapper_->free_arrival_buffers() < chunk + kept)) return false;
   job.chunk = job.rest = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
@@ -109,9 +118,7 @@ bool CpuMachine::start_chunk(Job& job) {
       give_up("get memory for a block that comes back", ENOMEM);
       return false;
     }
-    block.transferring = true;
-    stats_.reads.note(++reading_, {}, now());
-    io_->start({.id = id.value, .write = false, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
+    chunks_.push(id, job.move.urgency);
   }
   note_usage();
   return true;
@@ -172,8 +179,9 @@ void CpuMachine::transfer_ended(const Completion& completion) {
   block.transferring = false;
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
-  const Bytes bytes = completion.error == 0 ? kBlockBytes : Bytes{};
-  write ? stats_.writes.note(--writing_, bytes, now()) : stats_.reads.note(--reading_, bytes, now());
+  (write ? writing_ : reading_).ends(job.move.urgency);
+  (write ? stats_.writes : stats_.reads)
+      .note((write ? writing_ : reading_).count(), completion.error == 0 ? kBlockBytes : Bytes{}, now());
   if (write) stats_.wrote(kBlockBytes);
   if (completion.error != 0) {
     job.error = completion.error;
@@ -227,7 +235,7 @@ void CpuMachine::note_usage() {
 // Something waits for what only the script's threads can bring about, and those do not ring.
 bool CpuMachine::waits_for_room() const {
   return delayed_are_waited_for_ || !awaiting_frame_.empty() || !awaiting_map_.empty() ||
-         (!writes_.empty() && writing_ == 0) || (!reads_.empty() && reading_ == 0);
+         (!writes_.empty() && writing_.count() == 0) || (!reads_.empty() && reading_.count() == 0);
 }
 
 // Nobody waits for ever without a word.

@@ -107,7 +107,7 @@ void CpuMachine::put_back(BlockRange blocks) {
 }
 
 void CpuMachine::start_writes() {
-  while (!writes_.empty() && writing_ < most_at_once(writes_.urgency())) {
+  while (!writes_.empty() && writing_.may_start(writes_.urgency())) {
     const BlockId id = writes_.front();
     Block& block = at(id);
     if (!block.has_slot) {  // A copy that is not current any more is written over.
@@ -118,9 +118,7 @@ void CpuMachine::start_writes() {
       ++ssd_in_use_;
     }
     writes_.pop();
-    block.transferring = true;
-    stats_.writes.note(++writing_, {}, now());
-    io_->start({.id = id.value, .write = true, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
+    start_transfer(id, true);
   }
 }
 
@@ -128,7 +126,7 @@ void CpuMachine::start_writes() {
 // the device or, by now, in host memory. Arrivals under way give slots back; if there are none, the executor chooses
 // again.
 void CpuMachine::send_back_writes() {
-  while (!writes_.empty() && writing_ == 0 && reading_ == 0) {
+  while (!writes_.empty() && writing_.count() == 0 && reading_.count() == 0) {
     Job& job = jobs_.at(at(writes_.front()).job);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) writes_.erase(id);
     undo_write(job);

@@ -57,7 +57,7 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
 
 CpuMachine::~CpuMachine() {
   // The kernel must have let go of the buffers before they are unmapped, or a late read would hit whoever comes next.
-  for (std::size_t under_way = writing_ + reading_ - ended_meanwhile_.size(); under_way > 0;
+  for (std::size_t under_way = writing_.count() + reading_.count() - ended_meanwhile_.size(); under_way > 0;
        under_way -= std::min(under_way, ended_.size())) {
     ended_.clear();
     if (!io_->wait(ended_, std::nullopt)) break;

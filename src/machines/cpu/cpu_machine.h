@@ -85,7 +85,7 @@ struct CpuMachineOptions {
 // Note [Planned transfers]
 // What is urgent goes first here, but a disk serves what it has been given in its own order: a block that a kernel
 // waits for comes after all that is under way. A few blocks of 2 MiB keep a disk as busy as many do, so no more planned
-// ones are given to it at a time.
+// ones are given to it at a time (UnderWay).
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
@@ -188,7 +188,7 @@ class CpuMachine final : public Machine {
   void begin_arrival(Job& job);
   bool map_from_host(Job& job);
   void start_reads();
-  static std::size_t most_at_once(Urgency urgency);
+  void start_transfer(BlockId id, bool write);
   bool start_chunk(Job& job);
   void finish_chunk(Job& job);
 
@@ -249,7 +249,8 @@ class CpuMachine final : public Machine {
   std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
   std::unordered_map<std::uint32_t, Job> jobs_;
   TransferQueue writes_, reads_;
-  std::size_t writing_ = 0, reading_ = 0;
+  TransferQueue chunks_;  // reads that have their buffers, and whose turn has not come
+  UnderWay writing_, reading_;
   std::deque<BlockId> awaiting_frame_;      // populated, as far as the executor knows
   std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
   std::vector<BlockId> kept_;

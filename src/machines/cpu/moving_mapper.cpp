@@ -54,6 +54,7 @@ class MovingMapper final : public BlockMapper {
     return static_cast<std::uint32_t>(empty_.size() + pool_.size());
   }
   std::uint32_t most_arrival_buffers() const override { return device_frames_; }
+  std::uint32_t buffers_for_urgent() const override { return 0; }  // The frames themselves are the buffers.
 
   int map(std::byte* block, std::byte* buffer) override {
     const int error = userfault_.move(block, buffer, kBlockBytes.value, kReturnPatience);

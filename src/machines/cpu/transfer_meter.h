@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,18 +17,17 @@ class TransferMeter {
  public:
   // From now on so many transfers are under way, and so many bytes have come to their end.
   void note(std::size_t under_way, Bytes ended, Nanos at) {
-    if (under_way_ >= kBusy) {
-      bytes_ += ended;
-      time_ += at - since_;
+    if (under_way_ > 0) {
+      stretch_.bytes += ended;
+      stretch_.time += at - since_;
     }
     under_way_ = under_way;
     since_ = at;
-    if (bytes_ < kEnough || time_ == Nanos{}) return;
-    rate_.store(static_cast<std::uint64_t>(static_cast<double>(bytes_.value) / seconds(time_)),
-                std::memory_order_relaxed);
-    if (bytes_ < kMemory) return;
-    bytes_ = {bytes_.value / 2};
-    time_ = {time_.value / 2};
+    most_ = std::max(most_, under_way);
+    if (under_way > 0 && stretch_.bytes < kStretch) return;
+    if (most_ > 1) count();  // One at a time may have waited for us.
+    stretch_ = {};
+    most_ = under_way;
   }
   // Nothing before enough has moved to tell.
   std::optional<BytesPerSecond> rate() const {
@@ -36,12 +36,25 @@ class TransferMeter {
   }
 
  private:
-  static constexpr std::size_t kBusy = 2;  // under way: one alone may wait for us
-  static constexpr Bytes kEnough{256ull << 20}, kMemory{4ull << 30};
+  struct Sum {
+    Bytes bytes;
+    Nanos time;
+  };
+  // A stretch ends when nothing is under way, or so much has moved.
+  static constexpr Bytes kStretch{64ull << 20}, kEnough{256ull << 20}, kMemory{4ull << 30};
 
-  std::size_t under_way_ = 0;
-  Nanos since_, time_;
-  Bytes bytes_;
+  void count() {
+    counted_.bytes += stretch_.bytes;
+    counted_.time += stretch_.time;
+    if (counted_.bytes < kEnough || counted_.time == Nanos{}) return;
+    rate_.store(static_cast<std::uint64_t>(static_cast<double>(counted_.bytes.value) / seconds(counted_.time)),
+                std::memory_order_relaxed);
+    if (counted_.bytes > kMemory) counted_ = {{counted_.bytes.value / 2}, {counted_.time.value / 2}};
+  }
+
+  std::size_t under_way_ = 0, most_ = 0;
+  Nanos since_;
+  Sum stretch_, counted_;
   std::atomic<std::uint64_t> rate_{0};
 };
 

@@ -39,4 +39,20 @@ class TransferQueue {
   std::array<std::deque<BlockId>, 3> queues_;
 };
 
+// Transfers that the disk has been given and has not ended. See Note [Planned transfers].
+class UnderWay {
+ public:
+  bool may_start(Urgency urgency) const {
+    return urgency == Urgency::plan ? planned_ < kMostPlanned : urgent_ < kMostUrgent;
+  }
+  void starts(Urgency urgency) { ++(urgency == Urgency::plan ? planned_ : urgent_); }
+  void ends(Urgency urgency) { --(urgency == Urgency::plan ? planned_ : urgent_); }
+  std::size_t count() const { return planned_ + urgent_; }
+
+ private:
+  static constexpr std::size_t kMostPlanned = 4, kMostUrgent = 16;
+
+  std::size_t planned_ = 0, urgent_ = 0;
+};
+
 }  // namespace spillway
