@@ -128,7 +128,9 @@ class Cell:
                 figures[figure] = statistics.median(iteration[figure] for iteration in ended)
             plan = last["plan"]
             if plan:
-                figures["predicted_seconds"] = statistics.median(r["plan"]["predicted_seconds"] for r in reports if r["plan"])
+                kept = [r["plan"] for r in reports if r["plan"] and r["plan"]["given_up_at_iteration"] is None]
+                if kept:  # Others say nothing of the iterations at the end.
+                    figures["predicted_seconds"] = statistics.median(plan["predicted_seconds"] for plan in kept)
                 for figure in ("policy", "link_bound_seconds", "least_in_bytes", "least_out_bytes"):
                     figures[figure] = plan[figure]
                 before = plan["adopted_at_iteration"] - 1

@@ -112,6 +112,71 @@ TEST_P(CpuMachineTest, WhatIsUrgentIsReadBesideAFewOfWhatIsPlanned) {
   for (std::uint32_t index = 0; index < 10; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
 }
 
+TEST_P(CpuMachineTest, APlannedArrivalKeepsTheDiskAtWork) {
+  std::size_t under_way = 0, most = 0, least_before_the_last = SIZE_MAX;
+  std::uint32_t read = 0;
+  constexpr std::uint32_t kBlocks = 12;
+  Rig rig = CpuMachineTest::rig(
+      {.device_frames = 70, .around_io = [&](std::unique_ptr<BlockIo> io) -> std::unique_ptr<BlockIo> {
+         return std::make_unique<OneByOneIo>(std::move(io), [&](bool write, bool ends) {
+           if (write) return;
+           if (ends && read + under_way < kBlocks) least_before_the_last = std::min(least_before_the_last, under_way);
+           ends ? --under_way : ++under_way;
+           read += ends;
+           most = std::max(most, under_way);
+         });
+       }});
+  rig.ask(Populate{{{0}, kBlocks}});
+  ASSERT_TRUE(rig.move(1, {{0}, kBlocks / 2}, Tier::device, Tier::ssd));
+  ASSERT_TRUE(rig.move(2, {{kBlocks / 2}, kBlocks / 2}, Tier::device, Tier::ssd));
+  const auto planned = [](std::uint32_t id, BlockRange blocks) {
+    return Move{.id = {id}, .blocks = blocks, .from = Tier::ssd, .to = Tier::device, .urgency = Urgency::plan};
+  };
+  const Command both[] = {planned(3, {{0}, kBlocks / 2}), planned(4, {{kBlocks / 2}, kBlocks / 2})};
+  rig.machine->submit(both);
+  for (int moves = 0; moves < 2; ++moves) EXPECT_TRUE(std::holds_alternative<MoveDone>(rig.answer()));
+  EXPECT_LE(most, 4u);
+  EXPECT_GT(least_before_the_last, 1u);  // One is under way when another ends.
+}
+
+TEST_P(CpuMachineTest, TheSsdsRatesAreKnownOnceEnoughHasMoved) {
+  Rig rig = CpuMachineTest::rig({.device_frames = 70});
+  constexpr BlockRange kAll{{0}, 48};
+  rig.ask(Populate{kAll});
+  EXPECT_FALSE(rig.machine->stats().reads.rate());
+  for (std::uint32_t times = 0; times < 4; ++times) {
+    ASSERT_TRUE(rig.move(2 * times, kAll, Tier::device, Tier::ssd));
+    ASSERT_TRUE(rig.move(2 * times + 1, kAll, Tier::ssd, Tier::device));
+  }
+  EXPECT_TRUE(rig.machine->stats().reads.rate());
+  EXPECT_TRUE(rig.machine->stats().writes.rate());
+}
+
+// What has failed is not under way any more.
+TEST_P(CpuMachineTest, AfterManyFailuresTransfersStillStart) {
+  int reads_fail = 0;
+  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io),
+                                       [&](const Transfer& transfer) { return transfer.write ? 0 : reads_fail; });
+  }});
+  rig.ask(Populate{{{0}, 2}});
+  fill(rig.block(0), 2 * kBlock, 1);
+  ASSERT_TRUE(rig.move(1, {{0}, 2}, Tier::device, Tier::ssd));
+  std::uint32_t id = 2;
+  for (const Urgency urgency : {Urgency::plan, Urgency::need}) {
+    const auto back = [&] {
+      rig.ask(Move{.id = {id++}, .blocks = {{0}, 2}, .from = Tier::ssd, .to = Tier::device, .urgency = urgency});
+      return std::holds_alternative<MoveDone>(rig.answer());
+    };
+    reads_fail = EIO;
+    for (int times = 0; times < 20; ++times) ASSERT_FALSE(back()) << times;
+    reads_fail = 0;
+    ASSERT_TRUE(back());
+    EXPECT_TRUE(holds(rig.block(0), 2 * kBlock, 1));
+    ASSERT_TRUE(rig.move(id++, {{0}, 2}, Tier::device, Tier::ssd));
+  }
+}
+
 TEST_P(CpuMachineTest, AThreadWaitsForTheBlockThatItTouches) {
   Rig rig = CpuMachineTest::rig({});
   std::thread toucher([&] { fill(rig.block(3), kBlock, 7); });

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <random>
@@ -75,6 +76,33 @@ class FailingIo final : public BlockIo {
   std::unique_ptr<BlockIo> io_;
   Fails fails_;
   std::vector<Completion> errors_;
+};
+
+// Ends one transfer at a time, and tells when each starts and ends, on the run loop's thread.
+class OneByOneIo final : public BlockIo {
+ public:
+  using Tell = std::function<void(bool write, bool ends)>;
+  OneByOneIo(std::unique_ptr<BlockIo> io, Tell tell) : io_(std::move(io)), tell_(std::move(tell)) {}
+
+  void start(const Transfer& transfer) override {
+    writes_[transfer.id] = transfer.write;
+    tell_(transfer.write, false);
+    io_->start(transfer);
+  }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    auto result = io_->wait(held_, held_.empty() ? timeout : std::chrono::microseconds{0});
+    if (held_.empty()) return result;
+    ended.push_back(held_.back());
+    held_.pop_back();
+    tell_(writes_[ended.back().id], true);
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BlockIo> io_;
+  Tell tell_;
+  std::map<std::uint32_t, bool> writes_;
+  std::vector<Completion> held_;
 };
 
 // A slow disk: each transfer's end is told some milliseconds late, in any order.

@@ -107,7 +107,23 @@ def frozen_weights(spillway):
         print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
 
 
+def plans_that_lose(spillway):
+    """A plan under which iterations wait longer than before is given up, for good or until that is no better."""
+    script = (SCRIPTS, "touches_beside.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    printed, report = run(spillway, half_of(unlimited), "auto", *script)
+    phases = [(phase["name"], phase["iterations"]) for phase in report["phases"]]
+    check(printed == expected, printed, expected)
+    names = [name for name, _ in phases]
+    check(names[:4] == ["demand paging", "learning", "planned", "learning"], phases, report["iterations"])
+    given_up = report["plan"]["given_up_at_iteration"] is not None
+    check(given_up == (names[-1] == "learning"), report["plan"], phases)
+    check(not given_up or report["plan"]["given_up_because"] == "slower", report["plan"])
+    print("ok a plan that loses is given up", phases, flush=True)
+
+
 def main():
+    plans_that_lose(sys.argv[1])
     frozen_weights(sys.argv[1])
     steady_scripts(sys.argv[1])
     scripts_that_change(sys.argv[1])

@@ -39,8 +39,8 @@ class Planning {
   };
   std::optional<Outcome> take(const Recorder::Progress& now);
   Pager& pager() { return pager_; }
-  // Whether a plan is only one way to run: nobody has asked for it.
-  bool may_give_up() const { return policy_ == kAuto && !given_; }
+  // Whether a plan made here is only one way to run: nobody has asked for its policy.
+  bool may_give_up() const { return policy_ == kAuto; }
 
  private:
   void run(const PlanningInput& input) noexcept;

@@ -110,7 +110,7 @@ inline void forget_iterations(Session& session) noexcept { session.state.iterati
 struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
-  bool given = false;
+  bool given = false, again = false;
 };
 // A plan is followed from the next iteration on.
 inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
@@ -124,6 +124,7 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
     record.least_out_bytes.store(figures.least_out_bytes, std::memory_order_relaxed);
     record.planning_ns.store(figures.planning_ns, std::memory_order_relaxed);
     record.given.store(figures.given, std::memory_order_relaxed);
+    record.again.store(figures.again, std::memory_order_relaxed);
     record.adopted_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
                                       std::memory_order_relaxed);
   }
@@ -131,11 +132,13 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
 }
 
 // The one taken up last is not followed from the next iteration on.
-inline void give_up_plan(Session& session) noexcept {
+inline void end_plan(Session& session, PlanEnd why) noexcept {
   const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
   if (count == 0 || count > kMaxPlans) return;
-  session.state.plans[count - 1].given_up_at_iteration.store(
-      session.state.iteration_count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  PlanRecord& record = session.state.plans[count - 1];
+  record.end.store(why, std::memory_order_relaxed);
+  record.given_up_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
+                                     std::memory_order_relaxed);
 }
 
 inline void copy_text(std::span<char> field, std::string_view text) noexcept {

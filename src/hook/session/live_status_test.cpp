@@ -25,6 +25,8 @@ TEST(LiveStatus, SaysWhatHappenedBetweenTwoMoments) {
   const auto now = moment_of(state, Nanos{3'000'000'000});
   EXPECT_EQ(status_text(**session, before, now),
             "iteration 1, 1.500 s, planned  stall 25 %  device 824 MiB  ssd 100 MiB  in 0.5, out 1.5 GB/s");
+  end_plan(**session, PlanEnd::slower);
+  EXPECT_NE(status_text(**session, before, now).find("iteration 1, 1.500 s  stall"), std::string::npos);
   (*session)->config.host_budget_bytes = 1;
   EXPECT_NE(status_text(**session, before, now).find("  host 0 B  "), std::string::npos);
 }

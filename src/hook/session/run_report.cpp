@@ -42,6 +42,8 @@ void read_plans(const Session& session, RunReport& report) {
                             .least_out = bytes(plan.least_out_bytes),
                             .adopted_at_iteration = plan.adopted_at_iteration.load(),
                             .given_up_at_iteration = plan.given_up_at_iteration.load(),
+                            .end = plan.end.load(),
+                            .again = plan.again.load() != 0,
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }
 }

@@ -27,7 +27,9 @@ struct RunReport {
     Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
     std::uint64_t given_up_at_iteration = 0;  // 0: it was not
-    std::string file;                         // that it was read from; empty: it was made in this run
+    PlanEnd end = PlanEnd::none;
+    bool again = false;  // the one that was given up last
+    std::string file;    // that it was read from; empty: it was made in this run
   };
   struct Phase {  // iterations in a row; the figures are medians
     std::string name;

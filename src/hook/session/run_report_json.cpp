@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
@@ -78,7 +79,19 @@ Json unmanaged_processes(const RunReport& report) {
   return list;
 }
 
-// The one that is followed at the end, and since when the run has been planned.
+Json given_up_because(PlanEnd end) {
+  switch (end) {
+    case PlanEnd::slower:
+      return "slower";
+    case PlanEnd::other_iteration:
+      return "other_iteration";
+    case PlanEnd::none:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+// The one that was taken up last, and since when the run has been planned.
 Json plan(const RunReport& report) {
   if (report.plans.empty()) return nullptr;
   const RunReport::PlanTaken& last = report.plans.back();
@@ -91,7 +104,15 @@ Json plan(const RunReport& report) {
           {"adopted_at_iteration", report.plans.front().adopted_at_iteration},
           {"followed_since_iteration", last.adopted_at_iteration},
           {"given_up_at_iteration", last.given_up_at_iteration == 0 ? Json(nullptr) : Json(last.given_up_at_iteration)},
+          {"given_up_because", given_up_because(last.end)},
           {"read_from", text_or_null(last.file)}};
+}
+
+// A plan that is taken up again is not a new one.
+std::uint64_t replans(const RunReport& report) {
+  if (report.plan_count == 0) return 0;
+  return report.plan_count - 1 -
+         static_cast<std::uint64_t>(std::ranges::count(report.plans, true, &RunReport::PlanTaken::again));
 }
 
 }  // namespace
@@ -120,7 +141,7 @@ std::string to_json(const RunReport& report) {
       {"stall_seconds", seconds(report.stall)},
       {"phases", phases(report)},
       {"plan", plan(report)},
-      {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
+      {"replans", replans(report)},
       {"predictions", predictions(report)},
       {"no_predictions_because", text_or_null(report.not_predicted)},
       {"most_moved_tensors", costs(report)},

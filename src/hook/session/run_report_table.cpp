@@ -40,14 +40,14 @@ std::string plan_text(const RunReport& report) {
                         report.plan_count == 2 ? "once" : plural(report.plan_count - 1, "time", "times"),
                         last.adopted_at_iteration)
           : "";
-  return fmt::format(
-             "{}{} from iteration {} on{}, predicted {:.3f} s (the links need at least {:.3f} s), planned in {:.3f} s",
-             last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
-             report.plans.front().adopted_at_iteration, again, seconds(last.predicted), seconds(last.link_bound),
-             seconds(last.planning)) +
-         (last.given_up_at_iteration == 0 ? ""
-                                          : fmt::format("; given up at {}, since iterations waited longer than before",
-                                                        last.given_up_at_iteration));
+  return fmt::format("{}{} from iteration {} on{}, predicted {:.3f} s (the links take {:.3f} s), planned in {:.3f} s",
+                     last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
+                     report.plans.front().adopted_at_iteration, again, seconds(last.predicted),
+                     seconds(last.link_bound), seconds(last.planning)) +
+         (last.end == PlanEnd::none ? ""
+                                    : fmt::format("; given up at {}, since {}", last.given_up_at_iteration,
+                                                  last.end == PlanEnd::slower ? "iterations waited longer than before"
+                                                                              : "the script does something else"));
 }
 
 // "3 iterations, 4.210 s and 12 faults each, 1.31 times as fast as demand paging"

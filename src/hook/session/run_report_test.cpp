@@ -91,7 +91,7 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
                                             "least_in_bytes": 70, "least_out_bytes": 80,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,
-                                            "read_from": null})"));
+                                            "given_up_because": null, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
   EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s"),
             std::string::npos);
@@ -113,16 +113,22 @@ TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   iterations(3);
   add_plan(**session, "g10", {});
   iterations(4);
-  give_up_plan(**session);
+  end_plan(**session, PlanEnd::slower);
   iterations(5);
   EXPECT_EQ(json()["plan"]["given_up_at_iteration"], 8);
+  EXPECT_EQ(json()["plan"]["given_up_because"], "slower");
   EXPECT_NE(to_table(report()).find("; given up at 8, since iterations waited longer than before\n"),
             std::string::npos);
   EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}}));
-  add_plan(**session, "g10", {});
+  add_plan(**session, "g10", {.again = true});
   iterations(6);
   EXPECT_TRUE(json()["plan"]["given_up_at_iteration"].is_null());
+  EXPECT_EQ(json()["replans"], 0);
   EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}, {"planned", 6}}));
+  end_plan(**session, PlanEnd::other_iteration);
+  iterations(2);
+  EXPECT_EQ(phases().back(), Phases::value_type("learning", 2));
+  EXPECT_NE(to_table(report()).find("; given up at 19, since the script does something else\n"), std::string::npos);
 }
 
 TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {

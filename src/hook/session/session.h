@@ -104,6 +104,13 @@ struct EndedIteration {
   std::atomic<std::uint64_t> waited_ns{0};
 };
 
+// Why a plan is not followed any more, though no other has taken its place.
+enum class PlanEnd : std::uint64_t {
+  none,             // It is.
+  slower,           // Iterations waited longer than without it.
+  other_iteration,  // The script does something else, for which there is no plan.
+};
+
 // A plan that the run has taken up.
 struct PlanRecord {
   OnceText<32> policy;
@@ -113,7 +120,9 @@ struct PlanRecord {
   std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
   std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted
+  std::atomic<std::uint64_t> again{0};                  // 1: the one that was given up last
   std::atomic<std::uint64_t> given_up_at_iteration{0};  // from which on it was not followed; 0: it was
+  std::atomic<PlanEnd> end{PlanEnd::none};
 };
 
 // One of the tensors that cost most; texts end with a zero.

@@ -22,8 +22,10 @@ struct TransferWatchTest : testing::Test {
   ~TransferWatchTest() override { ::prctl(PR_SET_NAME, "session_test"); }
   // Looks each second; when it had enough, or 0.
   std::uint64_t ends_after(std::uint64_t seconds) {
-    for (std::uint64_t second = 0; second <= seconds; ++second)
-      if (!watch.overdue(Nanos{(at += kSecond)}).empty()) return second;
+    for (std::uint64_t second = 0; second <= seconds; ++second) {
+      at += kSecond;
+      if (!watch.overdue(Nanos{at}).empty()) return second;
+    }
     return 0;
   }
   SharedSession session = *SharedSession::create();

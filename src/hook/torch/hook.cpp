@@ -38,6 +38,10 @@ TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory)
           .moved = memory.moved(reinterpret_cast<const void*>(storage.begin), bytes) - storage.moved_before};
 }
 
+bool writes_any(const std::vector<ByteExtent>& extents) {
+  return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
+}
+
 }  // namespace
 
 Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
@@ -140,10 +144,13 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
-  const Nanos waited = memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
-                                              .kernel = kernel->place,
-                                              .execution = kernel->lineage.execution()},
-                                             accesses.extents);
+  kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
+  const Nanos waited = kernel->known_to_memory
+                           ? memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
+                                                    .kernel = kernel->place,
+                                                    .execution = kernel->lineage.execution()},
+                                                   accesses.extents)
+                           : Nanos{};
   kernel->event.waited = waited;
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
@@ -155,7 +162,7 @@ void Hook::kernel_ends() {
   const std::unique_ptr<RunningKernel> kernel = std::move(running);
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
-  memory_->kernel_done();
+  if (kernel->known_to_memory) memory_->kernel_done();
   if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
   const std::scoped_lock lock(mutex_);
   if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
@@ -233,15 +240,15 @@ void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
-  const Recorder::Progress progress = recorder_->progress();
-  if (planning->may_give_up()) try_plan(progress);
-  if (const auto outcome = planning->take(progress)) {
+  if (planning->may_give_up() && (!plan_ || !plan_->given)) try_plan();
+  if (const auto outcome = planning->take(recorder_->progress())) {
     if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
     if (!outcome->refused.empty() && std::exchange(refused_, outcome->refused) != outcome->refused)
       add_notice(session_, "the run plans by itself: " + outcome->refused);
     take_up(*outcome);
   }
+  const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
   if (trial_.gave_up() || !planning->wants(progress)) return;
   std::unordered_map<StorageId, std::uintptr_t> begins;
   for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
@@ -298,7 +305,7 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first) return;  // The one that there is goes on.
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
-  if (!plan_) return stop_following();
+  if (!plan_) return stop_following(PlanEnd::other_iteration);
   if (trial_.gave_up()) return;
   trial_.plan_begins();
   if (outcome.is_first) follower_.reset();
@@ -306,8 +313,10 @@ void Hook::take_up(const Planning::Outcome& outcome) {
 }
 
 // Judges each whole iteration of the recorder's that ends, with the plan or without.
-void Hook::try_plan(const Recorder::Progress& progress) {
-  if (progress.iteration == 0 || progress.repetitions == tried_.repetitions) return;
+void Hook::try_plan() {
+  const Recorder::Progress progress = recorder_->progress();
+  if (progress.iteration == 0) return;
+  if (progress.iteration == tried_.iteration && progress.repetitions == tried_.repetitions) return;
   const Tried before = std::exchange(tried_, {.iteration = progress.iteration,
                                               .repetitions = progress.repetitions,
                                               .at = now(),
@@ -320,19 +329,19 @@ void Hook::try_plan(const Recorder::Progress& progress) {
     case PlanTrial::Verdict::go_on:
       return;
     case PlanTrial::Verdict::give_up:
-      give_up_plan(session_);
-      return stop_following();
+      return stop_following(PlanEnd::slower);
     case PlanTrial::Verdict::take_up_again:
-      return follow_plan();
+      return follow_plan(true);
   }
 }
 
-void Hook::stop_following() {
+void Hook::stop_following(PlanEnd why) {
+  if (follower_) end_plan(session_, why);
   follower_.reset();
   memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
 }
 
-void Hook::follow_plan() {
+void Hook::follow_plan(bool again) {
   if (!follower_) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
@@ -345,7 +354,8 @@ void Hook::follow_plan() {
             .planning_ns = planning_time_.value,
             .least_in_bytes = plan_->link_bound.device.in.value,
             .least_out_bytes = plan_->link_bound.device.out.value,
-            .given = plan_->given});
+            .given = plan_->given,
+            .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
   save_plan_followed();
 }

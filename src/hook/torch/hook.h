@@ -32,6 +32,9 @@ struct RunningKernel {
   KernelEvent event;
   std::shared_ptr<const ProposedPlan> plan;  // null: it has no place in one
   KernelId place = kNoKernel;
+  // What is no part of an iteration, and only looks at memory or makes some, is no kernel to the memory: it would look
+  // ahead from there, beside the plan.
+  bool known_to_memory = true;
 
   // Where the plan wants what is made now.
   std::optional<std::uint64_t> place_of_next_birth() const {
@@ -91,9 +94,9 @@ class Hook {
   void born(Birth birth);
   void plan_ahead();
   void take_up(const Planning::Outcome& outcome);
-  void follow_plan();
-  void stop_following();
-  void try_plan(const Recorder::Progress& progress);
+  void follow_plan(bool again = false);
+  void stop_following(PlanEnd why);
+  void try_plan();
   void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/result.h"
+#include "executor/machine.h"
 #include "machines/cpu/memory_range.h"
 #include "machines/cpu/userfault.h"
 
@@ -32,9 +33,8 @@ class BlockMapper {
 
   // Memory to read a block into; null if there is none.
   virtual std::byte* arrival_buffer() = 0;
-  virtual std::uint32_t free_arrival_buffers() const = 0;
-  virtual std::uint32_t most_arrival_buffers() const = 0;
-  virtual std::uint32_t buffers_for_urgent() const = 0;  // of these, so many are kept from planned arrivals
+  // How many of these an arrival may have now, if there is room on the device for its blocks.
+  virtual std::uint32_t arrival_buffers(Urgency urgency) const = 0;
   // Gives the buffer's contents to the block, and takes the buffer back.
   virtual int map(std::byte* block, std::byte* buffer) = 0;
   virtual void give_up(std::byte* buffer) = 0;

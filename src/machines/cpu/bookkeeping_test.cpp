@@ -133,6 +133,24 @@ TEST(TransferMeter, FollowsADiskThatHasBecomeSlower) {
   EXPECT_LT(*meter.rate(), BytesPerSecond{(2_MiB).value * 270});
 }
 
+TEST(TransferMeter, TimeInWhichTheProcessWasStoppedSaysNothingOfTheDisk) {
+  TransferMeter meter;
+  Nanos at{0};
+  const auto two_at_once = [&] {
+    meter.note(2, {}, at);
+    meter.note(1, 2_MiB, at += Nanos{2'000'000});
+    meter.note(0, 2_MiB, at += Nanos{2'000'000});
+  };
+  for (int times = 0; times < 100; ++times) two_at_once();
+  const auto before = meter.rate();
+  ASSERT_TRUE(before);
+  meter.note(2, {}, at);
+  meter.note(1, 2_MiB, at += Nanos{3'600'000'000'000});
+  meter.note(0, 2_MiB, at += Nanos{2'000'000});
+  two_at_once();
+  EXPECT_NEAR(static_cast<double>(meter.rate()->value), static_cast<double>(before->value), 1e3);
+}
+
 TEST(UnderWay, UrgentTransfersDoNotKeepPlannedOnesFromStarting) {
   UnderWay under_way;
   for (int transfer = 0; transfer < 16; ++transfer) {

@@ -49,9 +49,13 @@ class CopyingMapper final : public BlockMapper {
   }
 
   std::byte* arrival_buffer() override { return take(free_); }
-  std::uint32_t free_arrival_buffers() const override { return static_cast<std::uint32_t>(free_.size()); }
-  std::uint32_t most_arrival_buffers() const override { return arrivals_; }
-  std::uint32_t buffers_for_urgent() const override { return arrivals_ / 2; }
+  // Half of them are kept from planned arrivals, which share the others: so the disk reads one while another is mapped.
+  std::uint32_t arrival_buffers(Urgency urgency) const override {
+    const auto free = static_cast<std::uint32_t>(free_.size());
+    if (urgency != Urgency::plan) return free;
+    const std::uint32_t kept = arrivals_ / 2;
+    return free > kept ? std::min(free - kept, (arrivals_ - kept + 1) / 2) : 0;
+  }
   int map(std::byte* block, std::byte* buffer) override {
     const int error = userfault_.copy(block, buffer, kBlockBytes.value);
     if (error == 0) free_.push_back(buffer);

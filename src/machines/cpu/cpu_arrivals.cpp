@@ -101,13 +101,12 @@ void CpuMachine::start_transfer(BlockId id, bool write) {
   io_->start({.id = id.value, .write = write, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
 }
 
-// Arrivals get all their buffers at once: two that each wait for the other's would wait for ever.
+// A chunk gets all its buffers at once: two that each wait for the other's would wait for ever.
 bool CpuMachine::start_chunk(Job& job) {
   const bool up = job.move.to == Tier::device;
   const std::uint32_t rest = job.move.blocks.count - job.settled;
-  const std::uint32_t kept = job.move.urgency == Urgency::plan ? mapper_->buffers_for_urgent() : 0;
-  const std::uint32_t chunk = up ? std::min(rest, mapper_->most_arrival_buffers() - kept) : rest;
-  if (up && (!has_room(chunk) || mapper_->free_arrival_buffers() < chunk + kept)) return false;
+  const std::uint32_t chunk = up ? std::min(rest, mapper_->arrival_buffers(job.move.urgency)) : rest;
+  if (chunk == 0 || (up && !has_room(chunk))) return false;
   job.chunk = job.rest = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};

@@ -126,7 +126,7 @@ void CpuMachine::start_writes() {
 // the device or, by now, in host memory. Arrivals under way give slots back; if there are none, the executor chooses
 // again.
 void CpuMachine::send_back_writes() {
-  while (!writes_.empty() && writing_.count() == 0 && reading_.count() == 0) {
+  while (!writes_.empty() && writing_.count() == 0 && reading_.count() == 0 && chunks_.empty()) {
     Job& job = jobs_.at(at(writes_.front()).job);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) writes_.erase(id);
     undo_write(job);

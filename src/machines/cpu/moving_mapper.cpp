@@ -50,11 +50,7 @@ class MovingMapper final : public BlockMapper {
   void let_go(std::byte*, std::byte* buffer) override { pool_.push_back(buffer); }
 
   std::byte* arrival_buffer() override { return take_frame(); }
-  std::uint32_t free_arrival_buffers() const override {
-    return static_cast<std::uint32_t>(empty_.size() + pool_.size());
-  }
-  std::uint32_t most_arrival_buffers() const override { return device_frames_; }
-  std::uint32_t buffers_for_urgent() const override { return 0; }  // The frames themselves are the buffers.
+  std::uint32_t arrival_buffers(Urgency) const override { return device_frames_; }  // The frames themselves.
 
   int map(std::byte* block, std::byte* buffer) override {
     const int error = userfault_.move(block, buffer, kBlockBytes.value, kReturnPatience);

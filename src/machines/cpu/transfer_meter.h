@@ -20,14 +20,16 @@ class TransferMeter {
     if (under_way_ > 0) {
       stretch_.bytes += ended;
       stretch_.time += at - since_;
+      was_stopped_ |= at - since_ > kStopped;
     }
     under_way_ = under_way;
     since_ = at;
     most_ = std::max(most_, under_way);
     if (under_way > 0 && stretch_.bytes < kStretch) return;
-    if (most_ > 1) count();  // One at a time may have waited for us.
+    if (most_ > 1 && !was_stopped_) count();  // One at a time may have waited for us.
     stretch_ = {};
     most_ = under_way;
+    was_stopped_ = false;
   }
   // Nothing before enough has moved to tell.
   std::optional<BytesPerSecond> rate() const {
@@ -42,6 +44,7 @@ class TransferMeter {
   };
   // A stretch ends when nothing is under way, or so much has moved.
   static constexpr Bytes kStretch{64ull << 20}, kEnough{256ull << 20}, kMemory{4ull << 30};
+  static constexpr Nanos kStopped{1'000'000'000};  // If nothing ends for so long it was not for the disk's speed.
 
   void count() {
     counted_.bytes += stretch_.bytes;
@@ -55,6 +58,7 @@ class TransferMeter {
   std::size_t under_way_ = 0, most_ = 0;
   Nanos since_;
   Sum stretch_, counted_;
+  bool was_stopped_ = false;  // in this stretch: the process, or the disk
   std::atomic<std::uint64_t> rate_{0};
 };
 
