@@ -6,6 +6,7 @@
 
 The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as many bytes less
 than it takes by itself as the budget does, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
+The policy `recorded` is `auto` with --record: what the journal costs.
 
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
 spread the distance between the quartiles over the median. A run during which other processes used more than a tenth of a core is marked
@@ -142,10 +143,10 @@ def cells(options, folder):
     script = [sys.executable, os.path.join(EXAMPLES, options.example + ".py"), "--steps", str(options.steps)]
     script += options.arguments
 
-    def limited(name, policy, memory):
+    def limited(name, policy, memory, *more):
         report = os.path.join(folder, name.replace(" ", "-") + ".json")
         return Cell(name, [options.spillway, "run", "--quiet", "--device-memory", memory, "--policy", policy, "--json", report,
-                           "--", *script], report)
+                           *more, "--", *script], report)
 
     everything = f"{os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') * 8 // 10 >> 20}MiB"
     unlimited = limited("unlimited", "auto", everything)
@@ -161,7 +162,10 @@ def cells(options, folder):
     for part in options.parts:
         memory = f"{peak * part // 100 >> 20}MiB"
         for policy in options.policies:
-            if policy != "swap":
+            if policy == "recorded":
+                record = os.path.join(options.scratch, f"record-{part}")
+                result.append(limited(f"recorded at {part} %", "auto", memory, "--record", record))
+            elif policy != "swap":
                 result.append(limited(f"{policy} at {part} %", policy, memory))
         if options.swap:
             result.append(Cell(f"swap at {part} %", options.swap.command(most_used - peak * (100 - part) // 100, script)))
@@ -206,7 +210,7 @@ def main():
     parser.add_argument("spillway")
     parser.add_argument("example")
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
-    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap (default %(default)s)")
+    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap, recorded (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=12, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")

@@ -176,9 +176,15 @@ Result<int> run(const RunOptions& options) {
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
   TransferWatch transfers(*session);
+  bool told = false;
   TRY(const Supervised supervised, launch(session, options.command, [&] {
         if (status) status->draw();
-        return transfers.overdue(Nanos{monotonic_ns()});
+        const std::string overdue = transfers.overdue(Nanos{monotonic_ns()});
+        if (overdue.empty()) return true;
+        status.reset();
+        tell(fmt::format("spillway: error: {}\n", overdue));  // Ending what waits for a disk may take long.
+        told = session->state.error.set(overdue);
+        return false;
       }));
   status.reset();
   RunReport report = read_report(*session, supervised);
@@ -187,7 +193,7 @@ Result<int> run(const RunOptions& options) {
     report.recorded.clear();
     report.not_recorded.clear();
   }
-  if (!report.error.empty()) tell(fmt::format("spillway: error: {}\n", report.error));
+  if (!report.error.empty() && !told) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (!json.empty())

@@ -364,6 +364,21 @@ TEST_P(CpuMachineTest, AWriteThatNoKernelToldOfIsFoundWhenTheBlockLeaves) {
   EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 2);
 }
 
+TEST_P(CpuMachineTest, WhatIsDroppedIsAsWhatWasStoredLast) {
+  Rig rig = CpuMachineTest::rig({});
+  leave_and_come_clean(rig);
+  std::uint32_t id = 3;
+  for (std::uint64_t version : {1, 2, 2, 1, 3, 3}) {
+    fill(rig.block(0), kBlock, version);
+    EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::device, Tier::ssd, true));
+    EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::ssd, Tier::device, true));
+    EXPECT_TRUE(holds(rig.block(0), kBlock, version));
+  }
+  EXPECT_EQ(rig.machine->stats().dropped_clean(), kBlockBytes * 3);
+  EXPECT_EQ(rig.machine->stats().unseen_writes(), 3u);
+  EXPECT_EQ(rig.machine->stats().written(), kBlockBytes * 4);
+}
+
 TEST_P(CpuMachineTest, AWriteFromAnotherThreadDuringACleanEvictionIsNotLost) {
   Rig rig = CpuMachineTest::rig({});
   leave_and_come_clean(rig);

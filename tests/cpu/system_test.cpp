@@ -3,11 +3,13 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -45,6 +47,36 @@ TEST_P(PagerSystemTest, SystemCallsWriteAndReadTensorsThatAreAway) {
     EXPECT_TRUE(holds(tensors[index], kLarge, (index + 1) % 6));
   const iovec parts[] = {{tensors[0], kLarge}, {tensors[5], kLarge}};
   ASSERT_EQ(::pwritev(file.get(), parts, 2, 0), static_cast<ssize_t>(2 * kLarge));
+}
+
+TEST_P(PagerSystemTest, MessagesAreSentFromAndReceivedIntoTensorsThatAreAway) {
+  auto pager = started(config());
+  const auto tensors = more_than_fits(*pager);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const UniqueFd ours(ends[0]), theirs(ends[1]);
+  const auto all = [](int end, std::byte* tensor, auto transfer) {  // A socket takes and gives a part at a time.
+    for (std::size_t done = 0; done < kLarge;) {
+      iovec part{tensor + done, kLarge - done};
+      msghdr message{};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      const ssize_t bytes = transfer(end, &message, 0);
+      if (bytes <= 0) return false;
+      done += static_cast<std::size_t>(bytes);
+    }
+    return true;
+  };
+  for (std::size_t index = 0; index < tensors.size() / 2; ++index) {  // The second half gets what is in the first.
+    std::byte* to = tensors[index + tensors.size() / 2];
+    bool sent = false;
+    std::thread sender([&] { sent = all(ours.get(), tensors[index], ::sendmsg); });
+    EXPECT_TRUE(all(theirs.get(), to, ::recvmsg)) << std::strerror(errno);
+    sender.join();
+    EXPECT_TRUE(sent);
+  }
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    EXPECT_TRUE(holds(tensors[index], kLarge, index % (tensors.size() / 2))) << index;
 }
 
 TEST_P(PagerSystemTest, DirectIoOnTensorsUnderPressureIsExact) {

@@ -35,6 +35,8 @@ TEST_F(RunReported, ADiskThatDoesNotAnswerEndsTheRun) {
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.err.find("/var/tmp has not answered a write of a block"), std::string::npos) << ended.err;
   EXPECT_EQ(report()["exit_status"], 1);
+  EXPECT_EQ(ended.err,
+            "spillway: error: " + report()["error"].get<std::string>() + ended.err.substr(ended.err.find('\n')));
 }
 
 TEST_F(RunReported, ARelativeNameMeansWhereTheRunWasStarted) {

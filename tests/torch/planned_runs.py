@@ -1,5 +1,5 @@
-"""planned_runs.py SPILLWAY: a script with half the memory that it needs is planned for once an iteration has repeated itself, and
-goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
+"""planned_runs.py SPILLWAY steady|changing: a script with half the memory that it needs is planned for once an iteration has
+repeated itself, and goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
 
 import json
 import os
@@ -122,12 +122,13 @@ def plans_that_lose(spillway):
     print("ok a plan that loses is given up", phases, flush=True)
 
 
+TESTS = {"steady": [steady_scripts, frozen_weights],
+         "changing": [scripts_that_change, scripts_that_never_settle, plans_that_lose]}
+
+
 def main():
-    plans_that_lose(sys.argv[1])
-    frozen_weights(sys.argv[1])
-    steady_scripts(sys.argv[1])
-    scripts_that_change(sys.argv[1])
-    scripts_that_never_settle(sys.argv[1])
+    for test in TESTS[sys.argv[2]]:
+        test(sys.argv[1])
 
 
 if __name__ == "__main__":

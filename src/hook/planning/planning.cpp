@@ -11,6 +11,13 @@
 
 namespace spillway {
 
+namespace {
+
+// Whether a figure is not any more, by more than this part of it, what it was.
+bool has_changed(double was, double is, double threshold) { return std::abs(is - was) > threshold * was; }
+
+}  // namespace
+
 Planning::~Planning() {
   if (!thread_.joinable()) return;
   pager_.active() ? thread_.join() : thread_.detach();
@@ -20,7 +27,19 @@ bool Planning::wants(const Recorder::Progress& progress) const {
   if (thread_.joinable() || progress.iteration == 0) return false;
   if (progress.iteration != iteration_) return true;
   if (progress.iteration != followed_iteration_ || progress.repetitions < repetitions_ + least_) return false;
-  return std::abs(seconds(progress.average) - seconds(planned_sum_)) > kThreshold * seconds(planned_sum_);
+  const MachineModel now = machine();
+  const auto differs = [](BytesPerSecond was, BytesPerSecond is) {
+    return has_changed(static_cast<double>(was.value), static_cast<double>(is.value), kRateThreshold);
+  };
+  return has_changed(seconds(planned_sum_), seconds(progress.average), kThreshold) ||
+         differs(planned_read_, now.ssd.read) || differs(planned_write_, now.ssd.write);
+}
+
+MachineModel Planning::machine() const {
+  MachineModel measured = machine_;
+  if (const auto rate = pager_.ssd_read()) measured.ssd.read = *rate;
+  if (const auto rate = pager_.ssd_write()) measured.ssd.write = *rate;
+  return measured;
 }
 
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
@@ -35,7 +54,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   planned_sum_ = progress.average;
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
-                      .machine = machine_,
+                      .machine = machine(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
@@ -49,8 +68,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     if (tensor.carried_from && tensor.carried_from != TensorId{t} && tensor.bytes >= TensorHeap::kLarge)
       unplanned += tensor.bytes * 2;
   }
-  if (const auto rate = pager_.ssd_read()) input.machine.ssd.read = *rate;
-  if (const auto rate = pager_.ssd_write()) input.machine.ssd.write = *rate;
+  planned_read_ = input.machine.ssd.read;
+  planned_write_ = input.machine.ssd.write;
   input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) {

@@ -44,12 +44,16 @@ class Planning {
 
  private:
   void run(const PlanningInput& input) noexcept;
+  // With the rates as measured by now.
+  MachineModel machine() const;
 
   // A plan stands for so many iterations at least, twice as many each time that it is made again: times that go up and
   // down (other programs, checkpoints) must not keep us planning.
   static constexpr std::uint64_t kLeastIterations = 2;
   // So much may the sum of all times change (TENSILE section IV-E: |s' - s| / s).
   static constexpr double kThreshold = 0.05;
+  // And so much the SSD's rates: those of a probe, or of few moves, are not those of a planned iteration.
+  static constexpr double kRateThreshold = 0.25;
 
   Pager& pager_;
   MachineModel machine_;
@@ -58,6 +62,7 @@ class Planning {
   std::thread thread_;
   std::uint64_t iteration_ = 0;                               // planned for last
   Nanos planned_sum_;                                         // of the times that the plan was made from
+  BytesPerSecond planned_read_, planned_write_;               // the SSD's rates that it was made from
   std::uint64_t repetitions_ = 0, least_ = kLeastIterations;  // when that was; until it may be made again
   std::optional<PlannedPlaces> places_;                       // of the plan that is followed
   std::uint64_t followed_iteration_ = 0;                      // what it is for

@@ -26,8 +26,7 @@ constexpr auto kGrace = std::chrono::seconds(2);  // between asking and killing
 constexpr Nanos kKillLimit{10'000'000'000};
 
 void copy_names(const std::vector<Process>& processes, std::span<char> out) {
-  std::string text;
-  for (const Process& process : processes) text += (text.empty() ? "" : ", ") + process.name;
+  const std::string text = names_of(processes);
   const std::size_t size = std::min(text.size(), out.size() - 1);
   std::memcpy(out.data(), text.data(), size);
 }

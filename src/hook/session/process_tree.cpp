@@ -74,6 +74,12 @@ void reap_all() {
 
 }  // namespace
 
+std::string names_of(const std::vector<Process>& processes) {
+  std::string text;
+  for (const Process& process : processes) text += (text.empty() ? "" : ", ") + process.name;
+  return text;
+}
+
 std::vector<Process> descendants(pid_t root) {
   const std::vector<Stat> all = all_processes();
   std::unordered_multimap<pid_t, const Stat*> children;

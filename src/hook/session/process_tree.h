@@ -16,6 +16,9 @@ struct Process {
   std::string name;
 };
 
+// "python3, sh"
+std::string names_of(const std::vector<Process>& processes);
+
 // The living processes below `root` (itself and zombies left out), by the parents that /proc names. Orphans are found
 // if `root` is their subreaper.
 std::vector<Process> descendants(pid_t root);

@@ -52,11 +52,11 @@ class SignalQueue {
 // reach the session's leader alone, so it is always passed on.
 bool must_forward(const signalfd_siginfo& signal) { return signal.ssi_code != SI_KERNEL || signal.ssi_signo == SIGHUP; }
 
-enum class Awaited { report, guardians_death, reason_to_end };
+enum class Awaited { report, guardians_death, stop };
 
-// Passes signals on until the guardian has reported or died, or `watch` has said why it must not go on.
-Awaited await_report(const SignalQueue& signals, int socket, pid_t guardian, const Watch& watch, GuardianReport& report,
-                     std::string& reason) {
+// Passes signals on until the guardian has reported or died, or `watch` ends it.
+Awaited await_report(const SignalQueue& signals, int socket, pid_t guardian, const Watch& watch,
+                     GuardianReport& report) {
   Nanos due = Nanos{monotonic_ns()} + Nanos{kWatchEvery * 1'000'000ull};
   for (;;) {
     pollfd what[2] = {{.fd = signals.get(), .events = POLLIN, .revents = 0},
@@ -64,8 +64,7 @@ Awaited await_report(const SignalQueue& signals, int socket, pid_t guardian, con
     ::poll(what, 2, watch ? kWatchEvery : -1);
     if (const Nanos at{monotonic_ns()}; watch && at >= due) {
       due = at + Nanos{kWatchEvery * 1'000'000ull};
-      reason = watch();
-      if (!reason.empty()) return Awaited::reason_to_end;
+      if (!watch()) return Awaited::stop;
     }
     signalfd_siginfo signal{};
     while (::read(signals.get(), &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal))
@@ -99,13 +98,19 @@ std::string preload_value(const std::string& library) {
   return before != nullptr && *before != '\0' ? fmt::format("{}:{}", before, library) : library;
 }
 
+void explain_unkillable(std::string_view names, Supervised& result) {
+  if (names.empty()) return;
+  result.problem = fmt::format(
+      "these processes of the script could not be ended: {}; they may wait for a disk, and end when it answers: look "
+      "at them by hand",
+      names);
+}
+
 void explain_end(const GuardianReport& report, Supervised& result) {
   const int status = report.wait_status;
   result.exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   result.left_behind = report.left_behind;
-  if (report.unkillable[0] != '\0')
-    result.problem =
-        fmt::format("these processes of the script could not be ended: {}; end them by hand", report.unkillable);
+  explain_unkillable(report.unkillable, result);
 }
 
 }  // namespace
@@ -138,18 +143,18 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   Supervised result;
   result.started = true;
   GuardianReport report;
-  const Awaited awaited = await_report(signals, ours.get(), guardian, watch, report, result.problem);
+  const Awaited awaited = await_report(signals, ours.get(), guardian, watch, report);
   const bool reported = awaited == Awaited::report;
-  if (awaited == Awaited::reason_to_end) ::shutdown(ours.get(), SHUT_RDWR);  // The guardian ends all.
+  if (awaited == Awaited::stop) ::shutdown(ours.get(), SHUT_RDWR);  // The guardian ends all.
   ::waitpid(guardian, nullptr, 0);
   if (reported && report.exec_error != 0) {
     result.started = false;
     explain_start(command.front(), report.exec_error, result);
   } else if (reported) {
     explain_end(report, result);
-  } else if (awaited == Awaited::reason_to_end) {
+  } else if (awaited == Awaited::stop) {
     result.exit_status = 1;
-    kill_descendants(Nanos{10'000'000'000});
+    explain_unkillable(names_of(kill_descendants(Nanos{1'000'000'000})), result);  // The guardian has tried for longer.
   } else {
     result.exit_status = 128 + SIGKILL;
     result.problem = "the guardian process was killed, and the script with it";

@@ -19,8 +19,8 @@ struct Supervised {
   Nanos ended;              // when that was, on CLOCK_MONOTONIC
 };
 
-// Called twice a second while the command runs. Returns why it must be ended; empty: it goes on.
-using Watch = std::function<std::string()>;
+// Called twice a second while the command runs. False: it must be ended, and the user knows why.
+using Watch = std::function<bool()>;
 
 // Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
 // the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends

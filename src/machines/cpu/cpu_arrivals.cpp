@@ -144,7 +144,7 @@ void CpuMachine::finish_chunk(Job& job) {
     Block& block = at(id);
     if (up) keep_for_children(id);
     if (job.move.clean && block.has_slot) {
-      block.copy = content_hash(block.buffer);
+      if (!block.stored) block.stored = content_hash(block.buffer);
       copies_.insert(id);
     } else {
       give_back_slot(id);

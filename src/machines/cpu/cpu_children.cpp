@@ -138,6 +138,7 @@ void CpuMachine::keep_for_children(BlockId id) {
     if (!has_room) return snapshots_.lose(id);
     snapshots_.keep(id, block.slot);
     block.has_slot = false;
+    block.stored.reset();
   } else {
     const auto slot = has_room ? take_slot() : std::nullopt;
     if (!slot) return snapshots_.lose(id);

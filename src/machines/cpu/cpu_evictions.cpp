@@ -63,7 +63,7 @@ void CpuMachine::begin_eviction(Job& job) {
 
 // See Note [Clean copies].
 bool CpuMachine::has_current_copy(const Block& block) {
-  const bool current = block.has_slot && same(content_hash(block.buffer), block.copy);
+  const bool current = block.stored && same(content_hash(block.buffer), *block.stored);
   if (block.has_slot && !current) stats_.found_unseen_write();
   return current;
 }
@@ -118,6 +118,7 @@ void CpuMachine::start_writes() {
       ++ssd_in_use_;
     }
     writes_.pop();
+    block.stored.reset();
     start_transfer(id, true);
   }
 }
@@ -252,6 +253,7 @@ std::optional<std::uint32_t> CpuMachine::take_slot() {
   copies_.erase(copies_.begin());
   CHECK(block.has_slot && block.state == BlockState::resident);
   block.has_slot = false;
+  block.stored.reset();
   --ssd_in_use_;
   return block.slot;
 }
@@ -262,6 +264,7 @@ void CpuMachine::give_back_slot(BlockId id) {
   copies_.erase(id);
   file_.give_back(block.slot);
   block.has_slot = false;
+  block.stored.reset();
   --ssd_in_use_;
 }
 

@@ -76,8 +76,9 @@ struct CpuMachineOptions {
 //
 // Note [Clean copies]
 // A block that comes back with its copy kept (Move::clean) keeps its slot of the spill file, and a hash of the bytes
-// that came, taken before anybody can touch them. When it leaves as clean it is taken off first, so that nobody can
-// write to it any more, and hashed again: only if both are equal the copy is what is stored, else it is written over.
+// that came, taken before anybody can touch them, and good as long as nothing else is written to the slot. When it
+// leaves as clean it is taken off first, so that nobody can write to it any more, and hashed again: only if both are
+// equal the copy is what is stored, else it is written over.
 // Kernels tell what they write, but not what a script writes through numpy or a raw pointer, nor when; write protection
 // would not outlast UFFDIO_MOVE. A copy whose slot something else needs, when no other is free, is gone without a
 // word: a clean move of such a block is one like any other.
@@ -138,7 +139,7 @@ class CpuMachine final : public Machine {
     bool transferring = false;
     bool has_slot = false;
     std::uint32_t slot = 0;
-    ContentHash copy{};  // what is in the slot while the block is on the device, too
+    std::optional<ContentHash> stored;  // of what is in the slot, once it has been needed
     std::uint32_t told_allocations = 0;
     std::uint32_t tensors = 0;    // as told to the executor
     std::uint32_t job = 0;        // the move that it is part of
