@@ -41,6 +41,14 @@ def check_costs(report, named=False):
     check(sum(moved) <= sum(report["moved_bytes"].values()), costs, report["moved_bytes"])
 
 
+def check_moves(report):
+    """A planned iteration moves what its plan says, in and out, and at least what it must."""
+    for way in ("in", "out"):
+        moved = report["iterations"][-1][f"moved_{way}_bytes"]
+        predicted, least = report["plan"][f"predicted_{way}_bytes"], report["plan"][f"least_{way}_bytes"]
+        check(least * 0.95 <= moved <= predicted * 1.1 + (8 << 20), way, moved, predicted, least)
+
+
 def half_of(report):
     return f"{report['peak_device_bytes'] // 2 >> 20}MiB"
 
@@ -66,6 +74,7 @@ def steady_scripts(spillway):
         learning = ["learning"] if policy == "auto" else []
         check([phase["name"] for phase in report["phases"]] == ["demand paging", *learning, "planned"], report["phases"])
         check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+        check_moves(report)
         check(report["advice"]["kind"] in ("memory", "enough", "ssd"), report["advice"])
         check_costs(report, named=True)
         print("ok", policy, "faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)

@@ -125,7 +125,7 @@ void Pager::run() noexcept {
   table.add_blocks(machine_->range().blocks(), kBlockBytes);
   ExecutorOptions options;
   options.migration.keep_dead_blocks = true;
-  options.migration.planned_in_flight = kPlannedInFlight;
+  options.migration.planned_in_flight = std::clamp(machine_->device_blocks() / 4, 1u, kPlannedInFlight);
   JournalledExecutor executor(std::move(table), options, {config_.online, config_.device},
                               {journal_.get(), config_.iterations});
   std::vector<Command> commands;

@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "machines/cpu/clock.h"
@@ -11,28 +11,16 @@
 
 namespace spillway {
 
-namespace {
-
-// Whether a figure is not any more, by more than this part of it, what it was.
-bool has_changed(double was, double is, double threshold) { return std::abs(is - was) > threshold * was; }
-
-}  // namespace
-
 Planning::~Planning() {
   if (!thread_.joinable()) return;
   pager_.active() ? thread_.join() : thread_.detach();
 }
 
-bool Planning::wants(const Recorder::Progress& progress) const {
+bool Planning::wants(const Recorder::Progress& progress, bool has_moved) const {
   if (thread_.joinable() || progress.iteration == 0) return false;
   if (progress.iteration != iteration_) return true;
-  if (progress.iteration != followed_iteration_ || progress.repetitions < repetitions_ + least_) return false;
-  const MachineModel now = machine();
-  const auto differs = [](BytesPerSecond was, BytesPerSecond is) {
-    return has_changed(static_cast<double>(was.value), static_cast<double>(is.value), kRateThreshold);
-  };
-  return has_changed(seconds(planned_sum_), seconds(progress.average), kThreshold) ||
-         differs(planned_read_, now.ssd.read) || differs(planned_write_, now.ssd.write);
+  if (decision_ == Decision::given_plan || (decision_ == Decision::no_plan && !has_moved)) return false;
+  return progress.repetitions >= repetitions_ + least_ && has_drifted(basis_, basis(progress));
 }
 
 MachineModel Planning::machine() const {
@@ -42,16 +30,21 @@ MachineModel Planning::machine() const {
   return measured;
 }
 
+PlanBasis Planning::basis(const Recorder::Progress& progress) const {
+  const MachineModel now = machine();
+  return {.sum = progress.average, .ssd_read = now.ssd.read, .ssd_write = now.ssd.write};
+}
+
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
   if (places_ && followed_iteration_ != progress.iteration) {  // Nobody follows that plan for long any more.
     pager_.give_up(std::exchange(places_, std::nullopt)->apart);
     followed_iteration_ = 0;
   }
-  least_ = iteration_ == progress.iteration ? 2 * least_ : kLeastIterations;
+  least_ = iteration_ == progress.iteration ? std::min(2 * least_, kMostIterations) : kLeastIterations;
   repetitions_ = progress.repetitions;
   iteration_ = progress.iteration;
-  planned_sum_ = progress.average;
+  basis_ = basis(progress);
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
@@ -68,8 +61,6 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     if (tensor.carried_from && tensor.carried_from != TensorId{t} && tensor.bytes >= TensorHeap::kLarge)
       unplanned += tensor.bytes * 2;
   }
-  planned_read_ = input.machine.ssd.read;
-  planned_write_ = input.machine.ssd.write;
   input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) {
@@ -108,14 +99,21 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
                   .planning_time = planning_time_,
                   .error = std::move(error_),
                   .refused = std::move(refused_)};
-  if (outcome.plan && now.iteration != iteration_) {
-    if (outcome.is_first) pager_.give_up(outcome.plan->places.apart);
+  if (now.iteration != iteration_) {
+    if (outcome.plan && outcome.is_first) pager_.give_up(outcome.plan->places.apart);
     outcome.plan = nullptr;
+    iteration_ = 0;
+    return outcome;
   }
-  if (outcome.is_first) repetitions_ = 0;  // Averages begin anew.
-  if (!outcome.plan) return outcome;
-  places_ = outcome.plan->places;
-  followed_iteration_ = iteration_;
+  outcome.none_needed = !outcome.plan && outcome.error.empty();
+  if (outcome.plan) {
+    if (decision_ == Decision::no_plan || outcome.is_first) repetitions_ = 0;  // Averages begin anew.
+    places_ = outcome.plan->places;
+    followed_iteration_ = iteration_;
+    decision_ = outcome.plan->given ? Decision::given_plan : Decision::plan;
+  } else if (outcome.is_first || outcome.none_needed) {
+    decision_ = Decision::no_plan;
+  }
   return outcome;
 }
 

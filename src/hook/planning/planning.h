@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "hook/pager/pager.h"
+#include "hook/planning/drift.h"
 #include "hook/planning/run_planner.h"
 #include "hook/recorder/recorder.h"
 #include "policies/policies.h"
@@ -23,16 +24,17 @@ class Planning {
       : pager_(pager), machine_(std::move(machine)), policy_(std::move(policy)), given_(std::move(given)) {}
   ~Planning();
 
-  // Whether the recorder's iteration should be planned for now. False while a plan is being made.
-  bool wants(const Recorder::Progress& progress) const;
+  // Whether the recorder's iteration should be planned for now: it was not yet, or things have changed since. False
+  // while a plan is being made. Where nothing `has_moved` no plan is needed, and it is not asked again.
+  bool wants(const Recorder::Progress& progress, bool has_moved) const;
   // `place_of`: where a storage lies now; nothing if it is gone or not managed.
   void submit(RecordedIteration iteration, const Recorder::Progress& progress,
               const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
   // Once for each submission: what came of it.
   struct Outcome {
-    std::shared_ptr<const ProposedPlan>
-        plan;               // null: none is needed, or `error`, or the script does something else now
-    bool is_first = false;  // for this iteration
+    std::shared_ptr<const ProposedPlan> plan;  // null: `none_needed`, or `error`, or the script does something else now
+    bool none_needed = false;                  // Paging is as good.
+    bool is_first = false;                     // for this iteration
     Nanos planning_time;
     std::string error;
     std::string refused;  // why the given plan is not followed
@@ -44,28 +46,24 @@ class Planning {
 
  private:
   void run(const PlanningInput& input) noexcept;
-  // With the rates as measured by now.
-  MachineModel machine() const;
+  MachineModel machine() const;  // with the rates as measured by now
+  PlanBasis basis(const Recorder::Progress& progress) const;
 
-  // A plan stands for so many iterations at least, twice as many each time that it is made again: times that go up and
-  // down (other programs, checkpoints) must not keep us planning.
-  static constexpr std::uint64_t kLeastIterations = 2;
-  // So much may the sum of all times change (TENSILE section IV-E: |s' - s| / s).
-  static constexpr double kThreshold = 0.05;
-  // And so much the SSD's rates: those of a probe, or of few moves, are not those of a planned iteration.
-  static constexpr double kRateThreshold = 0.25;
+  // What was decided stands for so many iterations at least, twice as many each time that it is looked at again: times
+  // that go up and down (other programs, checkpoints) must not keep us planning.
+  static constexpr std::uint64_t kLeastIterations = 2, kMostIterations = 64;
 
   Pager& pager_;
   MachineModel machine_;
   std::string policy_;
   std::optional<GivenPlan> given_;
   std::thread thread_;
-  std::uint64_t iteration_ = 0;                               // planned for last
-  Nanos planned_sum_;                                         // of the times that the plan was made from
-  BytesPerSecond planned_read_, planned_write_;               // the SSD's rates that it was made from
+  std::uint64_t iteration_ = 0;                               // planned for last; 0: it went before it was decided
+  PlanBasis basis_;                                           // of that
   std::uint64_t repetitions_ = 0, least_ = kLeastIterations;  // when that was; until it may be made again
-  std::optional<PlannedPlaces> places_;                       // of the plan that is followed
-  std::uint64_t followed_iteration_ = 0;                      // what it is for
+  enum class Decision : std::uint8_t { no_plan, plan, given_plan } decision_ = Decision::no_plan;
+  std::optional<PlannedPlaces> places_;   // of the plan that was made last
+  std::uint64_t followed_iteration_ = 0;  // what it is for
   // The thread's until done_.
   std::unique_ptr<ProposedPlan> plan_;
   std::string error_, refused_;

@@ -221,6 +221,10 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value),
                                   fmt::format("ssd.read={}", input.machine.ssd.read.value),
                                   fmt::format("ssd.write={}", input.machine.ssd.write.value)};
+  for (const Tier below : {Tier::host, Tier::ssd}) {
+    proposed->predicted_in += best->result.moved(below, Tier::device);
+    proposed->predicted_out += best->result.moved(Tier::device, below);
+  }
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine);

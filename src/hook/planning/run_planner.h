@@ -49,6 +49,7 @@ struct ProposedPlan {
   RunPlan run;
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
+  Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
   LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::vector<std::uint32_t> anchors;

@@ -110,32 +110,36 @@ inline void forget_iterations(Session& session) noexcept { session.state.iterati
 struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
+  std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
   bool given = false, again = false;
 };
-// A plan is followed from the next iteration on.
+// A plan is followed from the next iteration on. Of very many the last one takes the place of the one before.
 inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
-  const std::uint64_t place = session.state.plan_count.load(std::memory_order_relaxed);
-  if (place < kMaxPlans) {
-    PlanRecord& record = session.state.plans[place];
-    record.policy.set(policy);
-    record.predicted_ns.store(figures.predicted_ns, std::memory_order_relaxed);
-    record.link_bound_ns.store(figures.link_bound_ns, std::memory_order_relaxed);
-    record.least_in_bytes.store(figures.least_in_bytes, std::memory_order_relaxed);
-    record.least_out_bytes.store(figures.least_out_bytes, std::memory_order_relaxed);
-    record.planning_ns.store(figures.planning_ns, std::memory_order_relaxed);
-    record.given.store(figures.given, std::memory_order_relaxed);
-    record.again.store(figures.again, std::memory_order_relaxed);
-    record.adopted_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
-                                      std::memory_order_relaxed);
-  }
-  session.state.plan_count.store(place + 1, std::memory_order_release);
+  const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
+  PlanRecord& record = session.state.plans[std::min(count, kMaxPlans - 1)];
+  record.policy = {};
+  policy.copy(record.policy.data(), record.policy.size() - 1);
+  const auto set = [](auto& field, auto value) { field.store(value, std::memory_order_relaxed); };
+  set(record.predicted_ns, figures.predicted_ns);
+  set(record.predicted_in_bytes, figures.predicted_in_bytes);
+  set(record.predicted_out_bytes, figures.predicted_out_bytes);
+  set(record.link_bound_ns, figures.link_bound_ns);
+  set(record.least_in_bytes, figures.least_in_bytes);
+  set(record.least_out_bytes, figures.least_out_bytes);
+  set(record.planning_ns, figures.planning_ns);
+  set(record.given, figures.given);
+  set(record.again, figures.again);
+  set(record.adopted_at_iteration, session.state.iteration_count.load(std::memory_order_relaxed) + 1);
+  set(record.given_up_at_iteration, 0);
+  set(record.end, PlanEnd::none);
+  session.state.plan_count.store(count + 1, std::memory_order_release);
 }
 
 // The one taken up last is not followed from the next iteration on.
 inline void end_plan(Session& session, PlanEnd why) noexcept {
   const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
-  if (count == 0 || count > kMaxPlans) return;
-  PlanRecord& record = session.state.plans[count - 1];
+  if (count == 0) return;
+  PlanRecord& record = session.state.plans[std::min(count, kMaxPlans) - 1];
   record.end.store(why, std::memory_order_relaxed);
   record.given_up_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
                                      std::memory_order_relaxed);

@@ -34,8 +34,10 @@ void read_plans(const Session& session, RunReport& report) {
   report.plan_count = state.plan_count.load(std::memory_order_acquire);
   for (std::size_t i = 0; i < std::min<std::uint64_t>(report.plan_count, kMaxPlans); ++i) {
     const PlanRecord& plan = state.plans[i];
-    report.plans.push_back({.policy = std::string(plan.policy.get()),
+    report.plans.push_back({.policy = text(plan.policy),
                             .predicted = Nanos{plan.predicted_ns.load()},
+                            .predicted_in = bytes(plan.predicted_in_bytes),
+                            .predicted_out = bytes(plan.predicted_out_bytes),
                             .link_bound = Nanos{plan.link_bound_ns.load()},
                             .planning = Nanos{plan.planning_ns.load()},
                             .least_in = bytes(plan.least_in_bytes),

@@ -23,7 +23,9 @@ struct RunReport {
   };
   struct PlanTaken {
     std::string policy;
-    Nanos predicted, link_bound, planning;
+    Nanos predicted;
+    Bytes predicted_in, predicted_out;  // moved to the device and from it
+    Nanos link_bound, planning;
     Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
     std::uint64_t given_up_at_iteration = 0;  // 0: it was not

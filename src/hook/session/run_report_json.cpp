@@ -85,6 +85,8 @@ Json given_up_because(PlanEnd end) {
       return "slower";
     case PlanEnd::other_iteration:
       return "other_iteration";
+    case PlanEnd::not_needed:
+      return "not_needed";
     case PlanEnd::none:
       return nullptr;
   }
@@ -97,6 +99,8 @@ Json plan(const RunReport& report) {
   const RunReport::PlanTaken& last = report.plans.back();
   return {{"policy", last.policy},
           {"predicted_seconds", seconds(last.predicted)},
+          {"predicted_in_bytes", last.predicted_in.value},
+          {"predicted_out_bytes", last.predicted_out.value},
           {"link_bound_seconds", seconds(last.link_bound)},
           {"least_in_bytes", last.least_in.value},
           {"least_out_bytes", last.least_out.value},

@@ -32,6 +32,19 @@ std::string iteration_text(const RunReport& report) {
   return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0], one(*middle), first_last[1]);
 }
 
+std::string_view reason_of(PlanEnd end) {
+  switch (end) {
+    case PlanEnd::slower:
+      return "iterations waited longer than before";
+    case PlanEnd::not_needed:
+      return "paging is as good";
+    case PlanEnd::other_iteration:
+    case PlanEnd::none:
+      break;
+  }
+  return "the script does something else";
+}
+
 std::string plan_text(const RunReport& report) {
   const RunReport::PlanTaken& last = report.plans.back();
   const std::string again =
@@ -44,10 +57,9 @@ std::string plan_text(const RunReport& report) {
                      last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
                      report.plans.front().adopted_at_iteration, again, seconds(last.predicted),
                      seconds(last.link_bound), seconds(last.planning)) +
-         (last.end == PlanEnd::none ? ""
-                                    : fmt::format("; given up at {}, since {}", last.given_up_at_iteration,
-                                                  last.end == PlanEnd::slower ? "iterations waited longer than before"
-                                                                              : "the script does something else"));
+         (last.end == PlanEnd::none
+              ? ""
+              : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));
 }
 
 // "3 iterations, 4.210 s and 12 faults each, 1.31 times as fast as demand paging"

@@ -85,9 +85,13 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
             .link_bound_ns = 500'000'000,
             .planning_ns = 1'000'000,
             .least_in_bytes = 70,
-            .least_out_bytes = 80});
+            .least_out_bytes = 80,
+            .predicted_in_bytes = 90,
+            .predicted_out_bytes = 100});
   const Json object = json();
-  EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5, "link_bound_seconds": 0.5,
+  EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5,
+                                            "predicted_in_bytes": 90, "predicted_out_bytes": 100,
+                                            "link_bound_seconds": 0.5,
                                             "least_in_bytes": 70, "least_out_bytes": 80,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,
@@ -129,6 +133,21 @@ TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   iterations(2);
   EXPECT_EQ(phases().back(), Phases::value_type("learning", 2));
   EXPECT_NE(to_table(report()).find("; given up at 19, since the script does something else\n"), std::string::npos);
+}
+
+TEST_F(RunReportTest, OfVeryManyPlansTheLastIsTold) {
+  load_torch();
+  for (std::uint64_t plan = 0; plan <= 2 * kMaxPlans; ++plan) {
+    add_plan(**session, plan % 2 == 0 ? "g10-clean" : "g10", {.predicted_in_bytes = plan});
+    add_iteration(**session, {.duration_ns = 1'000'000'000});
+  }
+  end_plan(**session, PlanEnd::not_needed);
+  const Json plan = json()["plan"];
+  EXPECT_EQ(plan["policy"], "g10-clean");
+  EXPECT_EQ(plan["predicted_in_bytes"], 2 * kMaxPlans);
+  EXPECT_EQ(plan["followed_since_iteration"], 2 * kMaxPlans + 1);
+  EXPECT_EQ(plan["given_up_because"], "not_needed");
+  EXPECT_EQ(json()["replans"], 2 * kMaxPlans);
 }
 
 TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {

@@ -27,7 +27,7 @@ inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
-inline constexpr std::size_t kMaxPlans = 64;
+inline constexpr std::uint64_t kMaxPlans = 64;
 
 enum class SessionMode : std::uint32_t {
   run,    // hold the budget, spill what exceeds it
@@ -108,15 +108,17 @@ struct EndedIteration {
 enum class PlanEnd : std::uint64_t {
   none,             // It is.
   slower,           // Iterations waited longer than without it.
+  not_needed,       // Times or rates have changed, and now paging is as good.
   other_iteration,  // The script does something else, for which there is no plan.
 };
 
 // A plan that the run has taken up.
 struct PlanRecord {
-  OnceText<32> policy;
-  std::atomic<std::uint64_t> predicted_ns{0};                        // a steady iteration
-  std::atomic<std::uint64_t> link_bound_ns{0};                       // the bytes below, at the links' rates
-  std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};  // that the budget forces in and out
+  std::array<char, 32> policy{};               // ends with a zero; read when the script has ended
+  std::atomic<std::uint64_t> predicted_ns{0};  // a steady iteration
+  std::atomic<std::uint64_t> predicted_in_bytes{0}, predicted_out_bytes{0};  // that it moves
+  std::atomic<std::uint64_t> link_bound_ns{0};                               // the bytes below, at the links' rates
+  std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};          // that the budget forces in and out
   std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
   std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted

@@ -240,7 +240,7 @@ void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   if (follower_) follower_->anchor();
-  if (planning->may_give_up() && (!plan_ || !plan_->given)) try_plan();
+  if (planning->may_give_up()) try_plan();
   if (const auto outcome = planning->take(recorder_->progress())) {
     if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
@@ -249,7 +249,7 @@ void Hook::plan_ahead() {
     take_up(*outcome);
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
-  if (trial_.gave_up() || !planning->wants(progress)) return;
+  if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
   std::unordered_map<StorageId, std::uintptr_t> begins;
   for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
   RecordedIteration iteration = *recorder_->iteration();
@@ -302,17 +302,18 @@ void Hook::publish_costs() {
 }
 
 void Hook::take_up(const Planning::Outcome& outcome) {
-  if (!outcome.plan && !outcome.is_first) return;  // The one that there is goes on.
+  if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
-  if (!plan_) return stop_following(PlanEnd::other_iteration);
+  if (!plan_ && !outcome.is_first) trial_.begin_anew();
+  if (!plan_) return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   if (trial_.gave_up()) return;
   trial_.plan_begins();
   if (outcome.is_first) follower_.reset();
   follow_plan();
 }
 
-// Judges each whole iteration of the recorder's that ends, with the plan or without.
+// Judges each whole iteration of the recorder's that ends, with the plan or without; a given plan is not on trial.
 void Hook::try_plan() {
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) return;
@@ -325,6 +326,7 @@ void Hook::try_plan() {
     if (before.iteration != 0) trial_.begin_anew();
     return;
   }
+  if (plan_ && plan_->given) return;
   switch (trial_.ended({.duration = tried_.at - before.at, .waited = excess(tried_.waited, before.waited)})) {
     case PlanTrial::Verdict::go_on:
       return;
@@ -354,6 +356,8 @@ void Hook::follow_plan(bool again) {
             .planning_ns = planning_time_.value,
             .least_in_bytes = plan_->link_bound.device.in.value,
             .least_out_bytes = plan_->link_bound.device.out.value,
+            .predicted_in_bytes = plan_->predicted_in.value,
+            .predicted_out_bytes = plan_->predicted_out.value,
             .given = plan_->given,
             .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});

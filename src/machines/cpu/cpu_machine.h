@@ -86,7 +86,7 @@ struct CpuMachineOptions {
 // Note [Planned transfers]
 // What is urgent goes first here, but a disk serves what it has been given in its own order: a block that a kernel
 // waits for comes after all that is under way. A few blocks of 2 MiB keep a disk as busy as many do, so no more planned
-// ones are given to it at a time (UnderWay), and none while an urgent one waits for its turn.
+// ones are given to it at a time (UnderWay).
 class CpuMachine final : public Machine {
  public:
   // The spill file outlives the machine.
