@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Trains one of the examples with less and less memory, under each policy, beside its peers, and prints the ratios.
 
-  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--policies uvm,deepum,g10,auto,swap] [--rounds 3] [--steps 12]
+  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--policies uvm,deepum,g10,auto,swap] [--rounds 3] [--steps 16]
                     [--json FILE] [-- ARGUMENTS]
 
-The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as many bytes less
-than it takes by itself as the budget does, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
+The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as much as it takes in all
+under `auto` with that budget, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
 The policy `recorded` is `auto` with --record: what the journal costs.
 
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
-spread the distance between the quartiles over the median. A run during which other processes used more than a tenth of a core is marked
-with "!" and repeated once. Losses and weights must be equal in all cells."""
+spread the distance between the quartiles over the median; `waits` is the part of it in which some thread waited for memory, which other
+programs change least. A run during which other processes used more than a tenth of a core is marked
+with "!" and repeated once; one whose last five were not all of one phase (a plan came or went among them: more steps are needed), with
+"~". Losses and weights must be equal in all cells."""
 
 import argparse
 import json
@@ -79,9 +81,9 @@ class Swap:
             if done.returncode != 0:
                 raise OSError(done.stderr.strip())
 
-    def most_used(self, script):
-        """By the script without a limit. What it maps of files that lie in memory already is not charged to it."""
-        Run(self.command(None, script))
+    def most_used(self, command):
+        """By it and all that it starts. What it maps of files that lie in memory already is not charged to it."""
+        Run(self.command(None, command))
         name = "memory.peak" if self.new else "memory.max_usage_in_bytes"
         with open(f"{self.groups[-1]}/{name}", encoding="ascii") as file:
             return int(file.read())
@@ -122,10 +124,11 @@ class Cell:
         figures = {"name": self.name, "seconds": median, "spread": (quartiles[2] - quartiles[0]) / median,
                    "disturbed": any(run.foreign_cores > FOREIGN for run in self.runs)}
         reports = [run.report for run in self.runs if run.report]
+        figures["mixed"] = any(report["phases"][-1]["iterations"] < LAST for report in reports)
         if reports:
             last = reports[-1]
             ended = [iteration for report in reports for iteration in report["iterations"][-LAST:]]
-            for figure in ("faults", "moved_in_bytes", "moved_out_bytes"):
+            for figure in ("faults", "waited_seconds", "moved_in_bytes", "moved_out_bytes"):
                 figures[figure] = statistics.median(iteration[figure] for iteration in ended)
             plan = last["plan"]
             if plan:
@@ -156,7 +159,6 @@ def cells(options, folder):
     try:
         if "swap" in options.policies:
             options.swap = Swap(options.scratch, 2 * peak)
-            most_used = options.swap.most_used(script)
     except OSError as error:
         print(f"the operating system's swap is left out: {error}", file=sys.stderr)
     for part in options.parts:
@@ -168,22 +170,23 @@ def cells(options, folder):
             elif policy != "swap":
                 result.append(limited(f"{policy} at {part} %", policy, memory))
         if options.swap:
-            result.append(Cell(f"swap at {part} %", options.swap.command(most_used - peak * (100 - part) // 100, script)))
+            most_used = options.swap.most_used(limited("measured", "auto", memory).command)
+            result.append(Cell(f"swap at {part} %", options.swap.command(most_used, script)))
     return peak, result
 
 
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
-    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'faults':>8}{'predicted':>11}"
+    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'faults':>8}{'predicted':>11}"
           f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
         row = least_of(rows, row) | row
         bound = max(unlimited, row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
-        print(f"{row['name'] + (' !' if row['disturbed'] else ''):<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
+        print(f"{row['name'] + ' !' * row['disturbed'] + ' ~' * row['mixed']:<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
               f"{unlimited / row['seconds']:>14.1%}{bound / row['seconds']:>14.1%}"
-              f"{row.get('faults', 0):>8.0f}{error:>11}"
+              f"{row.get('waited_seconds', 0):>8.3f}{row.get('faults', 0):>8.0f}{error:>11}"
               f"{mebibytes(row, 'moved_in_bytes'):>10}{mebibytes(row, 'moved_out_bytes'):>10}"
               f"{of_the_least(row, 'in') + ' ' + of_the_least(row, 'out'):>15}{row.get('seconds_before_plan', 0):>11.1f}")
 
@@ -212,7 +215,7 @@ def main():
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
     parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap, recorded (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
-    parser.add_argument("--steps", type=int, default=12, help="of each run (default %(default)s)")
+    parser.add_argument("--steps", type=int, default=16, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options = parser.parse_args(sys.argv[1:end])
