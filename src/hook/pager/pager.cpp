@@ -28,7 +28,8 @@ constexpr std::uint32_t kSlackBlocks = 16;
 // How long kernels may run before the run loop looks ahead again.
 constexpr Nanos kWakeEvery{500'000};
 // With so many planned blocks in flight on a link no more moves are started: one of 16 waits behind one of 16, so that
-// the disk has work while blocks are mapped, and no more, since what is in flight keeps its turn.
+// the disk has work while blocks are mapped, and no more, since what is in flight keeps its turn. A small device, whose
+// moves are smaller, has a quarter of its blocks.
 constexpr std::uint32_t kPlannedInFlight = 17;
 // How long the end may wait for the journal's disk.
 constexpr Nanos kJournalPatience{2'000'000'000};

@@ -305,8 +305,10 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
-  if (!plan_ && !outcome.is_first) trial_.begin_anew();
-  if (!plan_) return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
+  if (!plan_) {
+    trial_.begin_anew();
+    return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
+  }
   if (trial_.gave_up()) return;
   trial_.plan_begins();
   if (outcome.is_first) follower_.reset();
