@@ -100,6 +100,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
     if (access.writes) ready.written.push_back(access.blocks);
   for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
+  for (const BlockAccess& access : event.accesses) migration_.foresight().used(access.blocks);
   expect_births(event.kernel, out);
   // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
   const bool granted = migration_.protection().grant(event.stream, ready.working_set);

@@ -13,7 +13,14 @@ Foresight::Foresight(std::span<const Row> rows, std::uint32_t kernels)
     for (const KernelId use : rows[row].uses) used_at_[use.value].push_back(row);
     next_[row] = rows[row].uses.front().value;
     by_next_use_.emplace(next_[row], row);
+    for (BlockId block = rows[row].blocks.first; block < rows[row].blocks.end(); ++block.value)
+      use(block).planned = true;
   }
+}
+
+Foresight::Use& Foresight::use(BlockId block) {
+  if (block.value >= uses_.size()) uses_.resize(block.value + 1);
+  return uses_[block.value];
 }
 
 std::uint64_t Foresight::next_use(std::uint32_t row, KernelId after) const {
@@ -24,8 +31,12 @@ std::uint64_t Foresight::next_use(std::uint32_t row, KernelId after) const {
 
 void Foresight::passed(KernelId kernel) {
   if (kernel.value >= kernels_) return;
-  if (kernel < last_) ++iteration_;
+  if (kernel < last_) {
+    ++iteration_;
+    stayed_.clear();
+  }
   last_ = kernel;
+  ++passed_;
   for (const std::uint32_t row : used_at_[kernel.value]) {
     by_next_use_.erase({next_[row], row});
     next_[row] = next_use(row, kernel);
@@ -33,11 +44,48 @@ void Foresight::passed(KernelId kernel) {
   }
 }
 
+void Foresight::used(BlockRange blocks) {
+  if (kernels_ == 0) return;
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
+    Use& known = use(block);
+    if (known.planned || known.last == passed_) continue;
+    if (known.last) by_last_use_.erase({*known.last, block.value});
+    known.last = passed_;
+    by_last_use_.emplace(passed_, block.value);
+  }
+}
+
+void Foresight::stayed(BlockRange blocks) {
+  if (kernels_ == 0) return;
+  used(blocks);
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) stayed_.insert(block);
+}
+
+bool Foresight::could_leave(BlockId block, const PageTable& table) const {
+  return on_device(table.state(block)) && table.live(block) && !table.pinned(block);
+}
+
+std::optional<BlockId> Foresight::idle(const PageTable& table) {
+  for (auto at = by_last_use_.begin(); at != by_last_use_.end();) {
+    const auto [last, index] = *at;
+    const BlockId block{index};
+    if (last + kIdleAfter * kernels_ >= passed_) break;
+    if (could_leave(block, table)) return block;
+    if (table.pinned(block) && on_device(table.state(block))) {
+      ++at;
+      continue;
+    }
+    uses_[index].last.reset();  // It is away or dead: whoever needs it will tell.
+    at = by_last_use_.erase(at);
+  }
+  return std::nullopt;
+}
+
 std::optional<BlockId> Foresight::victim(const PageTable& table) const {
   for (auto at = by_next_use_.rbegin(); at != by_next_use_.rend(); ++at) {
     const BlockRange blocks = rows_[at->second].blocks;
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
-      if (on_device(table.state(block)) && table.live(block) && !table.pinned(block)) return block;
+      if (could_leave(block, table) && !stayed_.contains(block)) return block;
   }
   return std::nullopt;
 }

@@ -14,7 +14,8 @@
 namespace spillway {
 
 // When blocks will be used next, as far as a plan's iteration says: what has to leave all the same should be what is
-// needed last. Rows are blocks that are always used together.
+// needed last. Rows are blocks that are always used together. Of the other blocks it knows when they were used, and
+// that those are idle which nobody has used for long.
 class Foresight {
  public:
   struct Row {
@@ -27,11 +28,26 @@ class Foresight {
 
   // This kernel has ended.
   void passed(KernelId kernel);
+  // Somebody uses these blocks now, or is about to; planned ones among them change nothing.
+  void used(BlockRange blocks);
+  // They could not leave: others are victims before them until the plan's iteration is over.
+  void stayed(BlockRange blocks);
+  // A block that could leave, of which the plan knows nothing and which nobody has used for kIdleAfter iterations.
+  std::optional<BlockId> idle(const PageTable& table);
   // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.
   std::optional<BlockId> victim(const PageTable& table) const;
 
  private:
+  // Not one: what is used once in each iteration, but not always at the same kernel, must stay.
+  static constexpr std::uint64_t kIdleAfter = 2;
+  struct Use {
+    bool planned = false;
+    std::optional<std::uint64_t> last;  // set: the block is in by_last_use_
+  };
+
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
+  bool could_leave(BlockId block, const PageTable& table) const;
+  Use& use(BlockId block);
 
   std::span<const Row> rows_;
   std::uint32_t kernels_ = 0;
@@ -40,6 +56,10 @@ class Foresight {
   std::vector<std::vector<std::uint32_t>> used_at_;  // rows, by kernel
   std::vector<std::uint64_t> next_;                  // by row: kernels from the very first one on
   std::set<std::pair<std::uint64_t, std::uint32_t>> by_next_use_;
+  std::uint64_t passed_ = 0;                                       // kernels of the plan
+  std::vector<Use> uses_;                                          // by block
+  std::set<std::pair<std::uint64_t, std::uint32_t>> by_last_use_;  // blocks that are not planned, on the device or not
+  std::set<BlockId> stayed_;
 };
 
 }  // namespace spillway

@@ -46,6 +46,49 @@ TEST_F(FourBlocks, WhatIsPinnedDeadOrAwayIsPassedOver) {
   EXPECT_EQ(foresight.victim(table), std::nullopt);  // of block 4 nothing is known
 }
 
+TEST_F(FourBlocks, WhatCouldNotLeaveIsPassedOverUntilTheIterationIsOver) {
+  foresight.stayed({{2}, 2});
+  EXPECT_EQ(foresight.victim(table), BlockId{1});
+  for (const std::uint32_t kernel : {1u, 2u, 3u, 0u, 1u, 2u}) run(kernel);
+  EXPECT_EQ(foresight.victim(table), BlockId{2});
+}
+
+TEST_F(FourBlocks, WhatNoPlanKnowsIsIdleOnceNobodyHasUsedItForTwoIterations) {
+  foresight.used({{0}, 5});
+  for (std::uint32_t kernel = 0; kernel < 8; ++kernel) run(kernel % 4);
+  EXPECT_EQ(foresight.idle(table), std::nullopt);
+  run(0);
+  EXPECT_EQ(foresight.idle(table), BlockId{4});
+  foresight.used({{4}, 1});
+  EXPECT_EQ(foresight.idle(table), std::nullopt);
+}
+
+TEST_F(FourBlocks, WhatIsIdleAndCannotLeaveIsPassedOver) {
+  table.add_blocks(1, kBlockBytes);
+  table.retain({5});
+  table.populate({5});
+  foresight.used({{4}, 2});
+  for (std::uint32_t kernel = 0; kernel < 12; ++kernel) run(kernel % 4);
+  table.pin({4});
+  EXPECT_EQ(foresight.idle(table), BlockId{5});
+  table.evict({5}, Tier::host);
+  EXPECT_EQ(foresight.idle(table), std::nullopt);
+  table.unpin({4});
+  EXPECT_EQ(foresight.idle(table), BlockId{4});
+  foresight.stayed({{4}, 1});
+  EXPECT_EQ(foresight.idle(table), std::nullopt);
+  for (std::uint32_t kernel = 0; kernel < 12; ++kernel) run(kernel % 4);
+  EXPECT_EQ(foresight.idle(table), BlockId{4});
+  table.evicted({5});
+  table.fetch({5});
+  foresight.used({{5}, 1});  // It is back.
+  table.fetched({5});
+  table.release({4});
+  EXPECT_EQ(foresight.idle(table), std::nullopt);
+  for (std::uint32_t kernel = 0; kernel < 12; ++kernel) run(kernel % 4);
+  EXPECT_EQ(foresight.idle(table), BlockId{5});
+}
+
 TEST_F(FourBlocks, KernelsOfOtherProgramsMeanNothing) {
   foresight.passed(kNoKernel);
   EXPECT_EQ(foresight.victim(table), BlockId{2});

@@ -8,9 +8,7 @@
 namespace spillway {
 namespace {
 
-// Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
-constexpr std::uint64_t kPiecesAhead = 4;
-// A tier whose writes have failed this often in a row takes no more; blocks whose reads have are lost.
+// Blocks whose reads have failed this often in a row are lost.
 constexpr std::uint32_t kPatience = 4;
 
 template <class F>
@@ -48,6 +46,7 @@ void Migration::retain(BlockRange blocks) {
     table_.retain(block);
     ready_frames_.erase(block);
   });
+  foresight_.used(blocks);
 }
 
 void Migration::hold(BlockRange blocks) {
@@ -134,6 +133,7 @@ bool Migration::eviction_possible(BlockId block) const {
 void Migration::begin_plan(PlanOptions options, Foresight foresight) {
   plan_ = options;
   foresight_ = std::move(foresight);
+  foresight_.used({{0}, table_.block_count()});  // Of those that it knows nothing of their uses count from now on.
   expected_.clear();
   evictions_ = {};
   prefetches_ = {};
@@ -160,29 +160,6 @@ void Migration::expect(std::span<const std::vector<BlockRange>> births, std::vec
 
 void Migration::give_up_ready_frames(std::vector<Command>& out) {
   while (!ready_frames_.empty()) drop(*ready_frames_.begin(), out);
-}
-
-bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
-  for (; !expected_.empty(); expected_.pop_front()) {
-    const BlockId block = expected_.front();
-    if (table_.state(block) != BlockState::empty) continue;
-    while (table_.room(Tier::device) < table_.bytes(block)) {
-      if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
-      const auto victim = next_victim();
-      if (!victim) return false;
-      const auto to = table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
-      if (table_.live(*victim) && !to) return false;
-      to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::need}, {}, out) : drop(*victim, out);
-    }
-    if (!table_.live(block)) {  // Nobody lives in it yet, and it must not go at once.
-      table_.hold(block);
-      ready_frames_.insert(block);
-    }
-    table_.populate(block);
-    out.push_back(Populate{{block, 1}});
-    arrived.push_back({block, 1});
-  }
-  return true;
 }
 
 bool Migration::plan_eviction(BlockRange blocks, Tier to) {
@@ -265,6 +242,7 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
     if (state == BlockState::empty) {
       for_each_block(piece, [&](BlockId block) { table_.populate(block); });
+      foresight_.used(piece);
       out.push_back(Populate{piece});
       protect(piece, wish.by);
       arrived.push_back(piece);
@@ -302,89 +280,6 @@ Bytes Migration::bytes_of(BlockRange blocks) const {
   return sum;
 }
 
-// True if it could do something for what waits.
-bool Migration::make_room(std::vector<Command>& out) {
-  const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
-  std::uint64_t looked = 0;
-  bool some_left = false;
-  Bytes needed;
-  for (const Wish& wish : urgent_) {
-    for (BlockId block = wish.rest.first; block < wish.rest.end() && looked < ahead; ++block.value) {
-      const BlockState state = table_.state(block);
-      if (state != BlockState::stored && state != BlockState::empty) continue;
-      needed += table_.bytes(block);
-      ++looked;
-      while (table_.room(Tier::device) + table_.leaving() < needed) {
-        const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
-        if (!evict_one(needed, wish.by, stuck, out)) return some_left;
-        some_left = true;
-      }
-    }
-  }
-  return some_left;
-}
-
-void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
-  // As long as everything fits, nothing leaves for what is only expected.
-  const Bytes below = table_.used(Tier::host) + table_.used(Tier::ssd);
-  if (below + moved_(Tier::device, Tier::host) + moved_(Tier::device, Tier::ssd) == Bytes{}) return;
-  while (table_.room(Tier::device) + table_.leaving() < needed) {
-    const auto victim = next_victim();
-    if (!victim) return;
-    const auto to = table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
-    if (table_.live(*victim) && (!to || planned_in_flight_(Tier::device, *to) >= options_.planned_in_flight)) return;
-    to ? start_move({*victim, 1}, Tier::device, *to, {.urgency = Urgency::plan}, {}, out) : drop(*victim, out);
-  }
-}
-
-bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out) {
-  auto victim = next_victim();
-  // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
-  if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
-  while (!victim && protection_.relax(by.stream)) victim = next_victim();
-  if (victim && table_.live(*victim) && !victim_tier(*victim, out))
-    if (const auto clean = table_.clean_victim()) victim = clean;  // Needs nothing of a tier that takes no more.
-  const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
-  if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
-  if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
-    if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
-    return false;
-  }
-  if (!table_.live(*victim)) {
-    drop(*victim, out);
-    return true;
-  }
-  if (!to) {
-    if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
-    return false;
-  }
-  start_move({*victim, 1}, Tier::device, *to, by, {}, out);
-  return true;
-}
-
-// What is dead, else what is needed last, as far as that is known.
-std::optional<BlockId> Migration::next_victim() {
-  if (const auto dead = table_.dead()) return dead;
-  if (const auto last = foresight_.victim(table_)) return last;
-  return table_.victim();
-}
-
-std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
-  if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
-  const Bytes bytes = table_.bytes(victim);
-  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
-  if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
-  if (failed_writes_.ssd < kPatience && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
-  return std::nullopt;
-}
-
-// Until that many bytes have room on the tier; false, and all stay, if even all would not suffice.
-bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
-  if (table_.room(tier) + table_.copies(tier) < needed) return false;
-  while (table_.room(tier) < needed) give_up_copy(*table_.copy_on(tier), out);
-  return true;
-}
-
 void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
   PlannedQueue& queue = evictions_[to];
   while (!queue.empty() && planned_in_flight_(Tier::device, to) < options_.planned_in_flight) {
@@ -418,7 +313,7 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
     const BlockRange piece = first_piece(wish.rest);
     // What is dead may always go.
     while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
-    if (births_ahead_) evict_ahead(bytes_of(piece), out);
+    births_ahead_ ? evict_ahead(bytes_of(piece), out) : evict_idle(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan},
                {.continues = wish.begun, .keeps_copy = wish.keeps_copy}, out);
@@ -432,6 +327,7 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& b
   const bool clean =
       to == Tier::device ? how.keeps_copy && from == Tier::ssd : table_.state(blocks.first) == BlockState::clean;
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
+  if (to == Tier::device) foresight_.used(blocks);
   // Victims are chosen one at a time; neighbours that came one after the other leave together.
   if (!out.empty() && blocks.count == 1 && to != Tier::device)
     if (auto* last = std::get_if<Move>(&out.back());
@@ -497,7 +393,10 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   if (!up) {
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
     if (!cancelled) ++failed_writes_[move.to];
-    if (!flight.recalled) give_up_ready_frames(out);  // They may be what there is no space for.
+    if (!flight.recalled) {
+      foresight_.stayed(move.blocks);
+      give_up_ready_frames(out);  // They may be what there is no space for.
+    }
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <random>
@@ -78,30 +78,38 @@ class FailingIo final : public BlockIo {
   std::vector<Completion> errors_;
 };
 
-// Ends one transfer at a time, and tells when each starts and ends, on the run loop's thread.
+// Ends one transfer at a time, in the order in which they started, and tells when each starts and ends, on the run
+// loop's thread.
 class OneByOneIo final : public BlockIo {
  public:
   using Tell = std::function<void(bool write, bool ends)>;
   OneByOneIo(std::unique_ptr<BlockIo> io, Tell tell) : io_(std::move(io)), tell_(std::move(tell)) {}
 
   void start(const Transfer& transfer) override {
-    writes_[transfer.id] = transfer.write;
+    started_.push_back(transfer);
     tell_(transfer.write, false);
     io_->start(transfer);
   }
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
-    auto result = io_->wait(held_, held_.empty() ? timeout : std::chrono::microseconds{0});
-    if (held_.empty()) return result;
-    ended.push_back(held_.back());
-    held_.pop_back();
-    tell_(writes_[ended.back().id], true);
+    auto result = io_->wait(held_, oldest() != held_.end() ? std::chrono::microseconds{0} : timeout);
+    const auto found = oldest();
+    if (found == held_.end()) return result;
+    ended.push_back(*found);
+    held_.erase(found);
+    tell_(started_.front().write, true);
+    started_.pop_front();
     return result;
   }
 
  private:
+  std::vector<Completion>::iterator oldest() {
+    if (started_.empty()) return held_.end();
+    return std::ranges::find(held_, started_.front().id, &Completion::id);
+  }
+
   std::unique_ptr<BlockIo> io_;
   Tell tell_;
-  std::map<std::uint32_t, bool> writes_;
+  std::deque<Transfer> started_;
   std::vector<Completion> held_;
 };
 

@@ -16,7 +16,9 @@ std::string plural(std::size_t count, std::string_view one) {
 
 }  // namespace
 
-bool Recorder::has_iteration() const { return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_steps(); }
+bool Recorder::has_iteration() const {
+  return wanted_ != 0 ? builder_.number() > wanted_ : found_ && !lacks_steps(pointers(found_->segments));
+}
 
 std::optional<RecordedIteration> Recorder::iteration() const {
   if (wanted_ != 0 || !has_iteration()) return std::nullopt;

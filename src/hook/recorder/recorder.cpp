@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
 
-bool any_of(const std::vector<bool>& values, bool wanted) { return std::ranges::find(values, wanted) != values.end(); }
-
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
@@ -117,14 +115,14 @@ std::vector<bool> Recorder::covered_by(Group some) const {
   return covered;
 }
 
-// Whether another optimizer steps in turns with what was found, and so belongs to the iteration: before some of its
-// steps and, not more than an iteration may have later, again. Who came by once, or only later, trains something else.
-bool Recorder::lacks_steps() const {
+// Whether another optimizer steps in turns with these, and so belongs to their iteration: before some of their steps
+// and, not more than an iteration may have later, again. Who came by once, before or after, trains something else.
+bool Recorder::lacks_steps(Group some) const {
   const bool updates_nothing =
-      std::ranges::all_of(found_->segments, [](const Segment& segment) { return segment.updates.empty(); });
+      std::ranges::all_of(some, [](const Segment* segment) { return segment->updates.empty(); });
   if (updates_nothing && something_updated_) return true;
   const std::vector<const Segment*> seen = last(history_.size() + 1, 0);
-  const std::vector<bool> covered = covered_by(pointers(found_->segments));
+  const std::vector<bool> covered = covered_by(some);
   for (std::size_t i = 0; i < seen.size(); ++i)
     for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && !covered[i]; ++j)
       if (!covered[j] && same_updates(*seen[i], *seen[j]) &&
@@ -136,8 +134,7 @@ bool Recorder::lacks_steps() const {
 
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
-  // What is trained after something else is found when nothing else has been for long.
-  if (found_ && !is_outdated() && !lacks_steps() && any_of(covered_by(pointers(found_->segments)), true)) return;
+  if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
   for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
     const auto first = last(period, period);
     const auto second = last(period, 0);
@@ -146,7 +143,7 @@ void Recorder::search() {
     if (starts_with_optimizer || first.front()->kernels.size() < second.front()->kernels.size()) continue;
     if (std::ranges::any_of(second, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
     if (std::ranges::any_of(first, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
-    if (found_ && any_of(covered_by(second), false)) continue;
+    if (found_ && lacks_steps(second)) continue;
     const std::size_t skipped = first.front()->kernels.size() - second.front()->kernels.size();
     auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;

@@ -65,7 +65,7 @@ class Recorder {
   void search();
   static bool same_updates(const Segment& a, const Segment& b);
   std::vector<bool> covered_by(Group some) const;
-  bool lacks_steps() const;
+  bool lacks_steps(Group some) const;
   void adopt(std::size_t period, Roles roles);
   bool is_outdated() const;
   void sample();

@@ -331,8 +331,8 @@ TEST(Recorder, AccumulationByHandOverTooManyPassesIsNoIteration) {
   EXPECT_FALSE(script.recorder.has_iteration());
 }
 
-TEST(Recorder, WhatIsTrainedForLongAfterwardsIsTheIteration) {
-  for (const int steps : {3, 40}) {
+TEST(Recorder, WhatIsTrainedAfterwardsIsTheIterationOnceThatDoesNotComeForThreeTimesItsLength) {
+  for (const int steps : {3, 4}) {
     Script script;
     script.data("first");
     script.data("second");
@@ -345,6 +345,19 @@ TEST(Recorder, WhatIsTrainedForLongAfterwardsIsTheIteration) {
     }
     EXPECT_TRUE(script.recorder.has_iteration());
     EXPECT_EQ(script.trace().kernels.size(), steps == 3 ? 4u : 7u);
+  }
+}
+
+TEST(Recorder, TwoThatAreTrainedInTurnsAreOneIterationUnlessTheTurnsAreLong) {
+  for (const int turn : {5, 20}) {
+    Script script;
+    script.data("first");
+    script.data("second");
+    for (int round = 0; round < 4; ++round)
+      for (const char* net : {"first", "second"})
+        for (int step = 0; step < turn; ++step) train(script, net);
+    ASSERT_TRUE(script.recorder.has_iteration());
+    EXPECT_EQ(script.trace().kernels.size(), turn == 5 ? 40u : 4u);
   }
 }
 

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <utility>
+
+#include "executor/migration.h"
+
+namespace spillway {
+namespace {
+
+// Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
+constexpr std::uint64_t kPiecesAhead = 4;
+// A tier whose writes have failed this often in a row takes no more.
+constexpr std::uint32_t kPatience = 4;
+
+}  // namespace
+
+// True if it could do something for what waits.
+bool Migration::make_room(std::vector<Command>& out) {
+  const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
+  std::uint64_t looked = 0;
+  bool some_left = false;
+  Bytes needed;
+  for (const Wish& wish : urgent_) {
+    for (BlockId block = wish.rest.first; block < wish.rest.end() && looked < ahead; ++block.value) {
+      const BlockState state = table_.state(block);
+      if (state != BlockState::stored && state != BlockState::empty) continue;
+      needed += table_.bytes(block);
+      ++looked;
+      while (table_.room(Tier::device) + table_.leaving() < needed) {
+        const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
+        if (!evict_one(needed, wish.by, stuck, out)) return some_left;
+        some_left = true;
+      }
+    }
+  }
+  return some_left;
+}
+
+void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
+  // As long as everything fits, nothing leaves for what is only expected.
+  const Bytes below = table_.used(Tier::host) + table_.used(Tier::ssd);
+  if (below + moved_(Tier::device, Tier::host) + moved_(Tier::device, Tier::ssd) == Bytes{}) return;
+  while (table_.room(Tier::device) + table_.leaving() < needed) {
+    const auto victim = next_victim();
+    if (!victim || !send_away(*victim, Urgency::plan, out)) return;
+  }
+}
+
+// No plan has reckoned with what is idle.
+void Migration::evict_idle(Bytes needed, std::vector<Command>& out) {
+  while (table_.room(Tier::device) + table_.leaving() < needed) {
+    const auto idle = foresight_.idle(table_);
+    if (!idle || !send_away(*idle, Urgency::plan, out)) return;
+  }
+}
+
+bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out) {
+  auto victim = next_victim();
+  // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
+  if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
+  while (!victim && protection_.relax(by.stream)) victim = next_victim();
+  if (victim && table_.live(*victim) && !victim_tier(*victim, out))
+    if (const auto clean = table_.clean_victim()) victim = clean;  // Needs nothing of a tier that takes no more.
+  const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
+  if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
+  if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
+    if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
+    return false;
+  }
+  if (!table_.live(*victim)) {
+    drop(*victim, out);
+    return true;
+  }
+  if (!to) {
+    if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
+    return false;
+  }
+  start_move({*victim, 1}, Tier::device, *to, by, {}, out);
+  return true;
+}
+
+// False if it has to stay: no tier takes it, or it is not urgent and the link is busy.
+bool Migration::send_away(BlockId victim, Urgency urgency, std::vector<Command>& out) {
+  if (!table_.live(victim)) {
+    drop(victim, out);
+    return true;
+  }
+  const auto to = victim_tier(victim, out);
+  if (!to) return false;
+  if (urgency == Urgency::plan && planned_in_flight_(Tier::device, *to) >= options_.planned_in_flight) return false;
+  start_move({victim, 1}, Tier::device, *to, {.urgency = urgency}, {}, out);
+  return true;
+}
+
+// What is dead, else what nobody seems to need, else what is needed last, as far as that is known.
+std::optional<BlockId> Migration::next_victim() {
+  if (const auto dead = table_.dead()) return dead;
+  if (const auto idle = foresight_.idle(table_)) return idle;
+  if (const auto last = foresight_.victim(table_)) return last;
+  return table_.victim();
+}
+
+std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
+  if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
+  const Bytes bytes = table_.bytes(victim);
+  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
+  if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
+  if (failed_writes_.ssd < kPatience && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
+  return std::nullopt;
+}
+
+// Until that many bytes have room on the tier; false, and all stay, if even all would not suffice.
+bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
+  if (table_.room(tier) + table_.copies(tier) < needed) return false;
+  while (table_.room(tier) < needed) give_up_copy(*table_.copy_on(tier), out);
+  return true;
+}
+
+bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
+  for (; !expected_.empty(); expected_.pop_front()) {
+    const BlockId block = expected_.front();
+    if (table_.state(block) != BlockState::empty) continue;
+    while (table_.room(Tier::device) < table_.bytes(block)) {
+      if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
+      const auto victim = next_victim();
+      if (!victim || !send_away(*victim, Urgency::need, out)) return false;
+    }
+    if (!table_.live(block)) {  // Nobody lives in it yet, and it must not go at once.
+      table_.hold(block);
+      ready_frames_.insert(block);
+    }
+    table_.populate(block);
+    out.push_back(Populate{{block, 1}});
+    arrived.push_back({block, 1});
+  }
+  return true;
+}
+
+}  // namespace spillway
