@@ -124,7 +124,7 @@ class Cell:
         figures = {"name": self.name, "seconds": median, "spread": (quartiles[2] - quartiles[0]) / median,
                    "disturbed": any(run.foreign_cores > FOREIGN for run in self.runs)}
         reports = [run.report for run in self.runs if run.report]
-        figures["mixed"] = any(report["phases"][-1]["iterations"] < LAST for report in reports)
+        figures["mixed"] = any(len({iteration["phase"] for iteration in report["iterations"][-LAST:]}) > 1 for report in reports)
         if reports:
             last = reports[-1]
             ended = [iteration for report in reports for iteration in report["iterations"][-LAST:]]

@@ -24,7 +24,9 @@ constexpr std::array kRateUnits{
     Unit{"", 1},       Unit{"B/s", 1},     Unit{"kB/s", 1e3},     Unit{"KB/s", 1e3},     Unit{"MB/s", 1e6},
     Unit{"GB/s", 1e9}, Unit{"TB/s", 1e12}, Unit{"KiB/s", 0x1p10}, Unit{"MiB/s", 0x1p20}, Unit{"GiB/s", 0x1p30},
 };
-constexpr std::array kTimeUnits{Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}};
+constexpr std::array kTimeUnits{
+    Unit{"ns", 1}, Unit{"us", 1e3}, Unit{"ms", 1e6}, Unit{"s", 1e9}, Unit{"min", 60e9}, Unit{"h", 3600e9},
+};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -95,7 +97,9 @@ Result<Nanos> parse_duration(std::string_view text) {
   return Nanos{value};
 }
 
-std::string to_text(Nanos time) { return with_largest_unit(static_cast<double>(time.value), kTimeUnits); }
+std::string to_text(Nanos time) {
+  return with_largest_unit(static_cast<double>(time.value), std::span(kTimeUnits).first(4));
+}
 
 std::string_view json_reason(std::string_view what) {
   const std::size_t prefix = what.find("] ");

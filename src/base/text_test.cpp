@@ -31,7 +31,10 @@ TEST(Text, RatesAndDurationsKeepTheirUnits) {
   EXPECT_EQ(parse_rate("3.2GB/s"), BytesPerSecond{3'200'000'000});
   EXPECT_EQ(to_text(BytesPerSecond{15'754'000'000}), "15.75 GB/s");
   EXPECT_EQ(parse_duration("20us"), Nanos{20'000});
+  EXPECT_EQ(parse_duration("1.5min"), Nanos{90'000'000'000});
+  EXPECT_EQ(parse_duration("1h"), Nanos{3'600'000'000'000});
   EXPECT_FALSE(parse_duration("20"));
+  EXPECT_EQ(to_text(Nanos{90'000'000'000}), "90 s");
   EXPECT_EQ(to_text(Nanos{1'500'000}), "1.5 ms");
 }
 

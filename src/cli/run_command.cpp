@@ -29,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kPartOfFree = 0.9;  // of free memory, for a run without limit
+constexpr Nanos kLeastIoTimeout{100'000'000};
 // In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
 constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
@@ -131,6 +132,11 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
                                                            : EvictionMethod::automatic;
   const Result<Nanos> io_timeout = parse_duration(options.io_timeout);
   if (!io_timeout) return fail(Errc::usage, fmt::format("--io-timeout: {}", io_timeout.error().message));
+  if (*io_timeout > Nanos{} && *io_timeout < kLeastIoTimeout)
+    return fail(Errc::usage,
+                fmt::format("--io-timeout {}: a disk may well take that long; give {} or more, or 0s to wait "
+                            "for ever",
+                            options.io_timeout, to_text(kLeastIoTimeout)));
   config.io_timeout_ns = io_timeout->value;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;

@@ -34,6 +34,8 @@ Recorder::Progress Recorder::progress() const {
   if (wanted_ != 0 || !has_iteration()) return progress;
   progress.iteration = found_count_;
   progress.repetitions = averaged_;
+  progress.steps = builder_.number();
+  progress.steps_each = found_->segments.size();
   for (const KernelTimes& times : times_) progress.average += times.average().duration;
   return progress;
 }
@@ -52,7 +54,7 @@ Result<Trace> Recorder::finish() const {
   }
   if (found_)
     return fail(Errc::unavailable,
-                fmt::format("no training iteration repeated itself: what did, {} times, lacks the steps of other "
+                fmt::format("no whole training iteration repeated itself: what did, {} times, lacks the steps of other "
                             "parameters that are made in turns with its own; at most {} steps are one iteration; {}",
                             repetitions_, kMostPeriods, kRemedy));
   return fail(Errc::unavailable, fmt::format("no training iteration repeated itself: {}", describe()));

@@ -49,6 +49,8 @@ class Recorder {
   struct Progress {
     std::uint64_t iteration = 0;    // its number; 0: none has been found
     std::uint64_t repetitions = 0;  // in the averages
+    std::uint64_t steps = 0;        // anchors so far
+    std::uint64_t steps_each = 0;   // anchors in an iteration
     Nanos average;                  // of the kernels' durations, summed
   };
   Progress progress() const;

@@ -84,6 +84,7 @@ struct IterationFigures {
   std::uint64_t duration_ns = 0, faults = 0;
   std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
   std::uint64_t waited_ns = 0;  // in which some thread waited for memory
+  bool planned = false;         // most of its kernels were a plan's
 };
 // One iteration of the script has ended. Called by one thread only.
 inline void add_iteration(Session& session, const IterationFigures& figures) noexcept {
@@ -95,6 +96,7 @@ inline void add_iteration(Session& session, const IterationFigures& figures) noe
     record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
     record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);
     record.waited_ns.store(figures.waited_ns, std::memory_order_relaxed);
+    record.planned.store(figures.planned, std::memory_order_relaxed);
   }
   session.state.iteration_count.store(place + 1, std::memory_order_release);
 }
@@ -111,6 +113,7 @@ struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
   std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
+  std::uint64_t optimizer_steps = 0;  // in an iteration
   bool given = false, again = false;
 };
 // A plan is followed from the next iteration on. Of very many the last one takes the place of the one before.
@@ -127,6 +130,7 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
   set(record.least_in_bytes, figures.least_in_bytes);
   set(record.least_out_bytes, figures.least_out_bytes);
   set(record.planning_ns, figures.planning_ns);
+  set(record.optimizer_steps, figures.optimizer_steps);
   set(record.given, figures.given);
   set(record.again, figures.again);
   set(record.adopted_at_iteration, session.state.iteration_count.load(std::memory_order_relaxed) + 1);

@@ -1,15 +1,17 @@
 #include <algorithm>
-#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "hook/session/run_report.h"
 
 namespace spillway {
 namespace {
 
-template <class Value, class Projection>
-Value median(std::span<const RunReport::Iteration> iterations, Projection projection) {
+template <class Value>
+Value median(const std::vector<RunReport::Iteration>& iterations, Value RunReport::Iteration::* figure) {
   std::vector<Value> values;
-  for (const RunReport::Iteration& iteration : iterations) values.push_back(projection(iteration));
+  for (const RunReport::Iteration& iteration : iterations) values.push_back(iteration.*figure);
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
   return *middle;
@@ -22,37 +24,26 @@ bool has_moved(const RunReport& report) {
       kTiers, [&](Tier below) { return below != Tier::device && report.moved(Tier::device, below) > Bytes{}; });
 }
 
+std::string_view phase_of(const RunReport& report, std::size_t iteration) {
+  if (!has_moved(report)) return "in memory";
+  if (report.iterations[iteration].planned) return "planned";
+  return iteration > 0 && report.learns ? "learning" : "demand paging";
+}
+
 std::vector<RunReport::Phase> phases_of(const RunReport& report) {
+  std::vector<std::pair<std::string_view, std::vector<RunReport::Iteration>>> kinds;
+  for (std::size_t i = 0; i < report.iterations.size(); ++i) {
+    const std::string_view name = phase_of(report, i);
+    auto kind = std::ranges::find(kinds, name, &decltype(kinds)::value_type::first);
+    if (kind == kinds.end()) kind = kinds.insert(kind, {name, {}});
+    kind->second.push_back(report.iterations[i]);
+  }
   std::vector<RunReport::Phase> phases;
-  const std::span<const RunReport::Iteration> all(report.iterations);
-  const auto add = [&](std::string_view name, std::size_t begin, std::size_t end) {
-    end = std::min(end, all.size());
-    if (begin >= end) return;
-    const auto part = all.subspan(begin, end - begin);
+  for (const auto& [name, iterations] : kinds)
     phases.push_back({.name = std::string(name),
-                      .iterations = part.size(),
-                      .duration = median<Nanos>(part, [](const auto& iteration) { return iteration.duration; }),
-                      .faults = median<std::uint64_t>(part, [](const auto& iteration) { return iteration.faults; })});
-  };
-  if (!has_moved(report)) {
-    add("in memory", 0, all.size());
-    return phases;
-  }
-  const std::size_t planned = report.plans.empty() ? all.size() : report.plans.front().adopted_at_iteration - 1;
-  const std::size_t learning = report.learns ? std::min<std::size_t>(1, planned) : planned;
-  add("demand paging", 0, learning);
-  add("learning", learning, planned);
-  std::size_t since = planned;  // what is followed now is
-  for (const RunReport::PlanTaken& plan : report.plans) {
-    if (plan.given_up_at_iteration == 0) continue;
-    add("planned", since, plan.given_up_at_iteration - 1);
-    const auto next = std::ranges::find_if(report.plans, [&](const RunReport::PlanTaken& other) {
-      return other.adopted_at_iteration >= plan.given_up_at_iteration;
-    });
-    since = next == report.plans.end() ? all.size() : next->adopted_at_iteration - 1;
-    add("learning", plan.given_up_at_iteration - 1, since);
-  }
-  add("planned", since, all.size());
+                      .iterations = iterations.size(),
+                      .duration = median(iterations, &RunReport::Iteration::duration),
+                      .faults = median(iterations, &RunReport::Iteration::faults)});
   return phases;
 }
 

@@ -26,7 +26,8 @@ void read_iterations(const SessionState& state, RunReport& report) {
                                  .faults = state.iterations[i].faults.load(std::memory_order_relaxed),
                                  .in = bytes(state.iterations[i].moved_in_bytes),
                                  .out = bytes(state.iterations[i].moved_out_bytes),
-                                 .waited = Nanos{state.iterations[i].waited_ns.load(std::memory_order_relaxed)}});
+                                 .waited = Nanos{state.iterations[i].waited_ns.load(std::memory_order_relaxed)},
+                                 .planned = state.iterations[i].planned.load(std::memory_order_relaxed) != 0});
 }
 
 void read_plans(const Session& session, RunReport& report) {
@@ -38,6 +39,7 @@ void read_plans(const Session& session, RunReport& report) {
                             .predicted = Nanos{plan.predicted_ns.load()},
                             .predicted_in = bytes(plan.predicted_in_bytes),
                             .predicted_out = bytes(plan.predicted_out_bytes),
+                            .optimizer_steps = plan.optimizer_steps.load(),
                             .link_bound = Nanos{plan.link_bound_ns.load()},
                             .planning = Nanos{plan.planning_ns.load()},
                             .least_in = bytes(plan.least_in_bytes),
@@ -47,6 +49,11 @@ void read_plans(const Session& session, RunReport& report) {
                             .end = plan.end.load(),
                             .again = plan.again.load() != 0,
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
+  }
+  // Taken up after the last iteration: no iteration has followed it.
+  while (!report.plans.empty() && report.plans.back().adopted_at_iteration > report.iteration_count) {
+    report.plans.pop_back();
+    --report.plan_count;
   }
 }
 

@@ -18,13 +18,15 @@ struct RunReport {
   struct Iteration {
     Nanos duration;
     std::uint64_t faults = 0;
-    Bytes in, out;  // moved to the device and from it
-    Nanos waited;   // in which some thread waited for memory
+    Bytes in, out;         // moved to the device and from it
+    Nanos waited;          // in which some thread waited for memory
+    bool planned = false;  // most of its kernels were a plan's
   };
   struct PlanTaken {
     std::string policy;
     Nanos predicted;
     Bytes predicted_in, predicted_out;  // moved to the device and from it
+    std::uint64_t optimizer_steps = 0;  // in the iteration that it is for
     Nanos link_bound, planning;
     Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
@@ -33,7 +35,7 @@ struct RunReport {
     bool again = false;  // the one that was given up last
     std::string file;    // that it was read from; empty: it was made in this run
   };
-  struct Phase {  // iterations in a row; the figures are medians
+  struct Phase {  // all iterations of the same kind; the figures are medians
     std::string name;
     std::size_t iterations = 0;
     Nanos duration;
@@ -107,7 +109,10 @@ struct RunReport {
 
 RunReport read_report(const Session& session, const Supervised& supervised);
 
-// Demand paging, learning, planned; or all in memory. Those that there were, in their order.
+// What the run did about memory in that iteration: "demand paging", "learning", "planned", or "in memory" in all.
+std::string_view phase_of(const RunReport& report, std::size_t iteration);
+
+// Those that there were, in the order in which they came first.
 std::vector<RunReport::Phase> phases_of(const RunReport& report);
 
 // Whether anything had to leave the device.

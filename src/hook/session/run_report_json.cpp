@@ -25,12 +25,15 @@ Json moved_bytes(const RunReport& report) {
 
 Json iterations(const RunReport& report) {
   Json list = Json::array();
-  for (const RunReport::Iteration& iteration : report.iterations)
-    list.push_back({{"seconds", seconds(iteration.duration)},
+  for (std::size_t i = 0; i < report.iterations.size(); ++i) {
+    const RunReport::Iteration& iteration = report.iterations[i];
+    list.push_back({{"phase", phase_of(report, i)},
+                    {"seconds", seconds(iteration.duration)},
                     {"faults", iteration.faults},
                     {"moved_in_bytes", iteration.in.value},
                     {"moved_out_bytes", iteration.out.value},
                     {"waited_seconds", seconds(iteration.waited)}});
+  }
   return list;
 }
 
@@ -98,6 +101,7 @@ Json plan(const RunReport& report) {
   if (report.plans.empty()) return nullptr;
   const RunReport::PlanTaken& last = report.plans.back();
   return {{"policy", last.policy},
+          {"optimizer_steps", last.optimizer_steps},
           {"predicted_seconds", seconds(last.predicted)},
           {"predicted_in_bytes", last.predicted_in.value},
           {"predicted_out_bytes", last.predicted_out.value},

@@ -64,9 +64,9 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["moved_bytes"].size(), 6u);
   EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
   EXPECT_EQ(object["iterations"], Json::parse(R"([
-    {"seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60,
+    {"phase": "demand paging", "seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60,
      "waited_seconds": 0.5},
-    {"seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0,
+    {"phase": "demand paging", "seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0,
      "waited_seconds": 0.0}])"));
   EXPECT_EQ(object["clean_drops_bytes"], 12);
   EXPECT_EQ(object["unseen_writes"], 13);
@@ -87,9 +87,11 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
             .least_in_bytes = 70,
             .least_out_bytes = 80,
             .predicted_in_bytes = 90,
-            .predicted_out_bytes = 100});
+            .predicted_out_bytes = 100,
+            .optimizer_steps = 2});
+  add_iteration(**session, {.duration_ns = 1'000'000'000});
   const Json object = json();
-  EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "predicted_seconds": 1.5,
+  EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "optimizer_steps": 2, "predicted_seconds": 1.5,
                                             "predicted_in_bytes": 90, "predicted_out_bytes": 100,
                                             "link_bound_seconds": 0.5,
                                             "least_in_bytes": 70, "least_out_bytes": 80,
@@ -108,12 +110,6 @@ TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   const auto iterations = [&](int count) {
     for (int i = 0; i < count; ++i) add_iteration(**session, {.duration_ns = 1'000'000'000});
   };
-  const auto phases = [&] {
-    std::vector<std::pair<std::string, std::size_t>> result;
-    for (const RunReport::Phase& phase : phases_of(report())) result.emplace_back(phase.name, phase.iterations);
-    return result;
-  };
-  using Phases = decltype(phases());
   iterations(3);
   add_plan(**session, "g10", {});
   iterations(4);
@@ -123,16 +119,44 @@ TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   EXPECT_EQ(json()["plan"]["given_up_because"], "slower");
   EXPECT_NE(to_table(report()).find("; given up at 8, since iterations waited longer than before\n"),
             std::string::npos);
-  EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}}));
   add_plan(**session, "g10", {.again = true});
   iterations(6);
   EXPECT_TRUE(json()["plan"]["given_up_at_iteration"].is_null());
   EXPECT_EQ(json()["replans"], 0);
-  EXPECT_EQ(phases(), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 4}, {"learning", 5}, {"planned", 6}}));
   end_plan(**session, PlanEnd::other_iteration);
   iterations(2);
-  EXPECT_EQ(phases().back(), Phases::value_type("learning", 2));
   EXPECT_NE(to_table(report()).find("; given up at 19, since the script does something else\n"), std::string::npos);
+}
+
+TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
+  load_torch();
+  const auto phases = [&](std::string_view policy) {
+    (*session)->config.policy = {};
+    EXPECT_TRUE(set_text((*session)->config.policy, policy, "--policy"));
+    std::vector<std::pair<std::string, std::size_t>> result;
+    for (const RunReport::Phase& phase : phases_of(report())) result.emplace_back(phase.name, phase.iterations);
+    return result;
+  };
+  using Phases = decltype(phases(""));
+  for (const bool planned : {false, false, true, true, false, true})
+    add_iteration(**session, {.duration_ns = 1'000'000'000, .planned = planned});
+  EXPECT_EQ(phases("auto"), (Phases{{"in memory", 6}}));
+  state().moved(Tier::device, Tier::ssd) = 1;
+  EXPECT_EQ(phases("auto"), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 3}}));
+  EXPECT_EQ(phases("g10"), (Phases{{"demand paging", 3}, {"planned", 3}}));
+  EXPECT_EQ(json()["iterations"][4]["phase"], "demand paging");
+  EXPECT_EQ(json()["iterations"][5]["phase"], "planned");
+}
+
+TEST_F(RunReportTest, APlanThatNoIterationHasFollowedIsNotTold) {
+  load_torch();
+  add_iteration(**session, {});
+  add_plan(**session, "g10", {});
+  EXPECT_TRUE(json()["plan"].is_null());
+  add_iteration(**session, {});
+  add_plan(**session, "g10-clean", {});
+  EXPECT_EQ(json()["plan"]["policy"], "g10");
+  EXPECT_EQ(json()["replans"], 0);
 }
 
 TEST_F(RunReportTest, OfVeryManyPlansTheLastIsTold) {
@@ -155,12 +179,14 @@ TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {
   ASSERT_TRUE(set_text((*session)->config.plan_path, "/here/my.plan", "--plan"));
   ASSERT_TRUE(set_text((*session)->config.blocks_path, "/there/blocks", "--record"));
   add_plan(**session, "g10", {.given = true});
+  add_iteration(**session, {});
   EXPECT_EQ(json()["plan"]["read_from"], "/here/my.plan");
   EXPECT_NE(to_table(report()).find("g10 of /here/my.plan from iteration 1 on"), std::string::npos);
   EXPECT_TRUE(json()["plan_file"].is_null());
   state().plan_recorded = 1;
   EXPECT_EQ(json()["plan_file"], "/there/blocks.plan");
   add_plan(**session, "g10", {});
+  add_iteration(**session, {});
   EXPECT_TRUE(json()["plan"]["read_from"].is_null()) << "the run's own has taken its place";
 }
 

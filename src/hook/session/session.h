@@ -102,6 +102,7 @@ struct EndedIteration {
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
   std::atomic<std::uint64_t> waited_ns{0};
+  std::atomic<std::uint64_t> planned{0};  // 1: most of its kernels were a plan's
 };
 
 // Why a plan is not followed any more, though no other has taken its place.
@@ -120,6 +121,7 @@ struct PlanRecord {
   std::atomic<std::uint64_t> link_bound_ns{0};                               // the bytes below, at the links' rates
   std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};          // that the budget forces in and out
   std::atomic<std::uint64_t> planning_ns{0};
+  std::atomic<std::uint64_t> optimizer_steps{0};        // in the iteration that it is for
   std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
   std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted
   std::atomic<std::uint64_t> again{0};                  // 1: the one that was given up last

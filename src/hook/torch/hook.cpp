@@ -141,6 +141,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
         kernel->plan = plan_;
         kernel->place = {*place};
       }
+    if (!op.ignored && is_recorded()) iterations_.kernel_starts(kernel->plan != nullptr);
     foreign_.used(accesses.foreign);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
@@ -315,13 +316,15 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   follow_plan();
 }
 
-// Judges each whole iteration of the recorder's that ends, with the plan or without; a given plan is not on trial.
+// Judges each iteration of the recorder's that comes right after another, with the plan or without; a given plan is not
+// on trial.
 void Hook::try_plan() {
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) return;
   if (progress.iteration == tried_.iteration && progress.repetitions == tried_.repetitions) return;
   const Tried before = std::exchange(tried_, {.iteration = progress.iteration,
                                               .repetitions = progress.repetitions,
+                                              .steps = progress.steps,
                                               .at = now(),
                                               .waited = memory_->paged().waited});
   if (before.iteration != progress.iteration) {
@@ -329,6 +332,7 @@ void Hook::try_plan() {
     return;
   }
   if (plan_ && plan_->given) return;
+  if (progress.steps - before.steps != progress.steps_each) return;  // There was something else in between.
   switch (trial_.ended({.duration = tried_.at - before.at, .waited = excess(tried_.waited, before.waited)})) {
     case PlanTrial::Verdict::go_on:
       return;
@@ -360,6 +364,7 @@ void Hook::follow_plan(bool again) {
             .least_out_bytes = plan_->link_bound.device.out.value,
             .predicted_in_bytes = plan_->predicted_in.value,
             .predicted_out_bytes = plan_->predicted_out.value,
+            .optimizer_steps = plan_->anchors.size(),
             .given = plan_->given,
             .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});

@@ -84,7 +84,7 @@ class Hook {
   };
   // The end of the recorder's iteration that came last.
   struct Tried {
-    std::uint64_t iteration = 0, repetitions = 0;
+    std::uint64_t iteration = 0, repetitions = 0, steps = 0;
     Nanos at, waited;
   };
   bool is_in_closure(const StepKernel& kernel);

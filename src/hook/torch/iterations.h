@@ -24,7 +24,7 @@ class Iterations {
   void training_starts(Nanos at, const Paged& paged) {
     if (started_) return;
     started_ = true;
-    first_ = begin_ = end_ = {at, paged};
+    first_ = begin_ = end_ = {at, paged, kernels_};
   }
 
   // `written`, by the step, tells optimizers apart.
@@ -43,13 +43,19 @@ class Iterations {
     }
     const bool joins = !steps_.empty();
     steps_.push_back(written);
-    end_ = {at, paged};
+    end_ = {at, paged, kernels_};
     report(begin_, joins);
   }
   void backward_ended(Nanos at, const Paged& paged) {
     training_starts(at, paged);
-    const Moment begin = std::exchange(end_, {at, paged});
+    const Moment begin = std::exchange(end_, {at, paged, kernels_});
     report(begin, false);
+  }
+
+  // A kernel of the training starts.
+  void kernel_starts(bool planned) {
+    ++kernels_.all;
+    kernels_.planned += planned;
   }
 
   // What we did ourselves since the last end is no part of an iteration.
@@ -59,20 +65,27 @@ class Iterations {
   }
 
  private:
+  struct Kernels {
+    std::uint64_t all = 0, planned = 0;
+  };
   struct Moment {
     Nanos at;
-    Paged paged;  // so far
+    Paged paged;      // so far
+    Kernels kernels;  // so far
   };
   void report(const Moment& begin, bool goes_on) {
-    const IterationFigures figures{.duration_ns = excess(end_.at, begin.at).value,
-                                   .faults = end_.paged.faults - begin.paged.faults,
-                                   .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
-                                   .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
-                                   .waited_ns = excess(end_.paged.waited, begin.paged.waited).value};
+    const IterationFigures figures{
+        .duration_ns = excess(end_.at, begin.at).value,
+        .faults = end_.paged.faults - begin.paged.faults,
+        .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
+        .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
+        .waited_ns = excess(end_.paged.waited, begin.paged.waited).value,
+        .planned = 2 * (end_.kernels.planned - begin.kernels.planned) > end_.kernels.all - begin.kernels.all};
     goes_on ? replace_iteration(session_, figures) : add_iteration(session_, figures);
   }
 
   Session& session_;
+  Kernels kernels_;
   bool started_ = false;
   Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
   std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote
