@@ -9,7 +9,7 @@ namespace spillway {
 namespace {
 
 // Blocks whose reads have failed this often in a row are lost.
-constexpr std::uint32_t kPatience = 4;
+constexpr std::uint32_t kMostFailedReads = 4;
 
 template <class F>
 void for_each_block(BlockRange blocks, F&& call) {
@@ -400,7 +400,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;
-    if (++again.failures >= kPatience)
+    if (++again.failures >= kMostFailedReads)
       failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
     else
       ask({.rest = move.blocks, .by = again});

@@ -9,7 +9,7 @@ namespace {
 // Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
 constexpr std::uint64_t kPiecesAhead = 4;
 // A tier whose writes have failed this often in a row takes no more.
-constexpr std::uint32_t kPatience = 4;
+constexpr std::uint32_t kMostFailedWrites = 4;
 
 }  // namespace
 
@@ -102,9 +102,9 @@ std::optional<BlockId> Migration::next_victim() {
 std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
   if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
   const Bytes bytes = table_.bytes(victim);
-  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kPatience; };
+  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kMostFailedWrites; };
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
-  if (failed_writes_.ssd < kPatience && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
+  if (failed_writes_.ssd < kMostFailedWrites && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
   return std::nullopt;
 }
 
