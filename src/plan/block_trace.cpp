@@ -44,7 +44,8 @@ class Builder {
     for (auto block = blocks_.begin(); block != blocks_.end();) {
       const auto first = block;
       std::uint32_t count = 0;
-      while (block != blocks_.end() && block->first == first->first + count && block->second.used_like(first->second))
+      while (block != blocks_.end() && count < kMostBlocksInRow && block->first == first->first + count &&
+             block->second.used_like(first->second))
         ++block, ++count;
       add_row({{first->first}, count}, first->second);
     }

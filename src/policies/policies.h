@@ -26,6 +26,7 @@ Plan plan_g10_gds(const Problem& problem);    // g10.cpp
 Plan plan_g10(const Problem& problem);        // g10.cpp
 Plan plan_g10_clean(const Problem& problem);  // g10.cpp
 Plan plan_g10_once(const Problem& problem);   // g10.cpp
+Plan plan_furthest(const Problem& problem);   // furthest.cpp
 
 struct Policy {
   std::string_view name, summary;
@@ -49,6 +50,10 @@ inline constexpr std::array kPolicies{
     Policy{"g10", "the same in one unified memory: what is absent comes by page faults", {}, plan_g10},
     Policy{"g10-clean", "g10, and what the SSD still has leaves the device without being copied", {}, plan_g10_clean},
     Policy{"g10-once", "g10 with Algorithm 1 as published: made once, as if kernels never waited", {}, plan_g10_once},
+    Policy{"furthest",
+           "what is needed furthest in the future leaves, and comes back as early as it fits",
+           {},
+           plan_furthest},
 };
 
 // Whether a real run can follow it: kernels start before all that they touch is known, so they must be able to fault.

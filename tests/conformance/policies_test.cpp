@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/least_moves.h"
+#include "analysis/least_wait.h"
 #include "machines/sim/simulate.h"
 #include "plan/machine_file.h"
 #include "plan/validate.h"
@@ -46,8 +47,11 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
     const Lifetimes lifetimes = analyse_lifetimes(trace);
     const Bytes peak = std::ranges::max(lifetimes.live);
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
-    const MachineModel model = machine({std::max<std::uint64_t>(4_MiB .value, peak.value / 100 * percent)},
+    MachineModel model = machine({std::max<std::uint64_t>(4_MiB .value, peak.value / 100 * percent)},
                                        Bytes{*rc::gen::inRange<std::uint64_t>(0, 256) << 20});
+    const auto slower = *rc::gen::element<std::uint64_t>(1, 1, 10, 100);
+    model.link.to_device.value /= slower;
+    model.ssd.read.value /= slower;
     const LeastMoves least = least_moves(trace, lifetimes, model.device.memory);
     const bool fits = peak + packed_bytes(trace) <= model.device.memory;
     for (const Policy& policy : kPolicies) {
@@ -73,6 +77,11 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
       if (result->steady && !policy.traits.kernels_fault && !policy.traits.unlimited_device) {
         RC_ASSERT(result->moved(Tier::host, Tier::device) + result->moved(Tier::ssd, Tier::device) >= least.in);
         RC_ASSERT(result->moved(Tier::device, Tier::host) + result->moved(Tier::device, Tier::ssd) >= least.out);
+      }
+      if (result->steady && !policy.traits.unlimited_device) {
+        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, model.device.memory, model.link.to_device));
+        const Bytes above = model.device.memory + (policy.traits.uses_host ? model.host.memory : Bytes{});
+        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, above, model.ssd_read()));
       }
       if (fits) RC_ASSERT(all_moved(*result) == Bytes{} && result->stall() == Nanos{} && result->faults == 0u);
     }

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <ranges>
 #include <utility>
 
+#include "analysis/least_wait.h"
 #include "hook/pager/tensor_heap.h"
 #include "machines/sim/simulate.h"
 #include "plan/placement.h"
@@ -16,8 +17,8 @@
 namespace spillway {
 namespace {
 
-// Iterations of which the longer one is less than this part longer are as good as each other.
-constexpr double kAsGood = 0.01;
+// Iterations that are less than this part longer than the shortest are as good: predictions are no better than that.
+constexpr double kAsGood = 0.02;
 
 Bytes all_moved(const SimulationResult& result) {
   Bytes sum;
@@ -27,23 +28,24 @@ Bytes all_moved(const SimulationResult& result) {
   return sum;
 }
 
-// The shortest iteration, and of those as good as each other the one that moves least.
-bool is_better(const SimulationResult& result, const SimulationResult& best) {
-  const double longer = std::max(seconds(result.iteration), seconds(best.iteration));
-  if (std::abs(seconds(result.iteration) - seconds(best.iteration)) > kAsGood * longer)
-    return result.iteration < best.iteration;
-  return all_moved(result) < all_moved(best);
-}
-
 struct Best {
   Plan plan;
   SimulationResult result;
 };
 
+// Of those as good as the shortest iteration the one that moves least; nothing if there is none.
+std::optional<Best> best_of(std::vector<Best> candidates) {
+  if (candidates.empty()) return std::nullopt;
+  const auto time = [](const Best& candidate) { return candidate.result.iteration; };
+  const double shortest = seconds(std::ranges::min(candidates | std::views::transform(time)));
+  std::erase_if(candidates, [&](const Best& one) { return seconds(time(one)) > (1 + kAsGood) * shortest; });
+  return *std::ranges::min_element(candidates, {}, [](const Best& one) { return all_moved(one.result); });
+}
+
 // Of the policies that the run may follow; nothing if none can.
 Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
-  std::optional<Best> best;
+  std::vector<Best> candidates;
   for (const Policy& policy : kPolicies) {
     const bool without_plan = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
@@ -57,11 +59,11 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     TRY(const SimulationResult result,
         simulate(blocks.trace, lifetimes, input.machine, policy.traits, policy.plan ? &plan : nullptr));
     if (!result.feasible) continue;
-    if (best && !asked_for && !is_better(result, best->result)) continue;
     plan.predicted_seconds = seconds(result.iteration);
-    best = Best{std::move(plan), result};
+    if (asked_for) return Best{std::move(plan), result};
+    candidates.push_back({std::move(plan), result});
   }
-  return best;
+  return best_of(std::move(candidates));
 }
 
 // The given plan, if it can be followed in this iteration. The error says what does not match.
@@ -109,7 +111,9 @@ LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const Machi
           .ssd = ssd,
           .time = std::max({transfer_time(device.in, machine.link.to_device),
                             transfer_time(device.out, machine.link.from_device),
-                            transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())})};
+                            transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
+          .wait = std::max(least_wait(trace, lifetimes, machine.device.memory, machine.link.to_device),
+                           least_wait(trace, lifetimes, machine.device.memory + host, machine.ssd_read()))};
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {

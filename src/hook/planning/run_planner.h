@@ -35,11 +35,12 @@ struct PlanningInput {
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
-// What must move in each iteration, and how long that takes at the links' rates, all at once.
+// What must move in each iteration, how long that takes at the links' rates, all at once, and how long kernels must
+// wait where they use much in a short time.
 struct LinkBound {
   LeastMoves device;  // to it and from it
   LeastMoves ssd;     // of these, what host memory cannot take
-  Nanos time;
+  Nanos time, wait;
 };
 
 // A plan for a run, and how to recognise its iteration.

@@ -110,7 +110,7 @@ inline void replace_iteration(Session& session, const IterationFigures& figures)
 inline void forget_iterations(Session& session) noexcept { session.state.iteration_count.store(0); }
 
 struct PlanFigures {
-  std::uint64_t predicted_ns = 0, link_bound_ns = 0, planning_ns = 0;
+  std::uint64_t predicted_ns = 0, link_bound_ns = 0, least_wait_ns = 0, planning_ns = 0;
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
   std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
   std::uint64_t optimizer_steps = 0;  // in an iteration
@@ -127,6 +127,7 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
   set(record.predicted_in_bytes, figures.predicted_in_bytes);
   set(record.predicted_out_bytes, figures.predicted_out_bytes);
   set(record.link_bound_ns, figures.link_bound_ns);
+  set(record.least_wait_ns, figures.least_wait_ns);
   set(record.least_in_bytes, figures.least_in_bytes);
   set(record.least_out_bytes, figures.least_out_bytes);
   set(record.planning_ns, figures.planning_ns);

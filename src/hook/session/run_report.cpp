@@ -41,6 +41,7 @@ void read_plans(const Session& session, RunReport& report) {
                             .predicted_out = bytes(plan.predicted_out_bytes),
                             .optimizer_steps = plan.optimizer_steps.load(),
                             .link_bound = Nanos{plan.link_bound_ns.load()},
+                            .least_wait = Nanos{plan.least_wait_ns.load()},
                             .planning = Nanos{plan.planning_ns.load()},
                             .least_in = bytes(plan.least_in_bytes),
                             .least_out = bytes(plan.least_out_bytes),

@@ -27,7 +27,7 @@ struct RunReport {
     Nanos predicted;
     Bytes predicted_in, predicted_out;  // moved to the device and from it
     std::uint64_t optimizer_steps = 0;  // in the iteration that it is for
-    Nanos link_bound, planning;
+    Nanos link_bound, least_wait, planning;
     Bytes least_in, least_out;  // that the budget forces to move in each iteration
     std::uint64_t adopted_at_iteration = 0;
     std::uint64_t given_up_at_iteration = 0;  // 0: it was not

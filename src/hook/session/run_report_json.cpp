@@ -106,6 +106,7 @@ Json plan(const RunReport& report) {
           {"predicted_in_bytes", last.predicted_in.value},
           {"predicted_out_bytes", last.predicted_out.value},
           {"link_bound_seconds", seconds(last.link_bound)},
+          {"least_wait_seconds", seconds(last.least_wait)},
           {"least_in_bytes", last.least_in.value},
           {"least_out_bytes", last.least_out.value},
           {"planning_seconds", seconds(last.planning)},

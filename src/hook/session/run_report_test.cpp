@@ -83,6 +83,7 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   add_plan(**session, "g10",
            {.predicted_ns = 1'500'000'000,
             .link_bound_ns = 500'000'000,
+            .least_wait_ns = 250'000'000,
             .planning_ns = 1'000'000,
             .least_in_bytes = 70,
             .least_out_bytes = 80,
@@ -93,7 +94,7 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
   const Json object = json();
   EXPECT_EQ(object["plan"], Json::parse(R"({"policy": "g10", "optimizer_steps": 2, "predicted_seconds": 1.5,
                                             "predicted_in_bytes": 90, "predicted_out_bytes": 100,
-                                            "link_bound_seconds": 0.5,
+                                            "link_bound_seconds": 0.5, "least_wait_seconds": 0.25,
                                             "least_in_bytes": 70, "least_out_bytes": 80,
                                             "planning_seconds": 0.001, "adopted_at_iteration": 2,
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,

@@ -119,6 +119,7 @@ struct PlanRecord {
   std::atomic<std::uint64_t> predicted_ns{0};  // a steady iteration
   std::atomic<std::uint64_t> predicted_in_bytes{0}, predicted_out_bytes{0};  // that it moves
   std::atomic<std::uint64_t> link_bound_ns{0};                               // the bytes below, at the links' rates
+  std::atomic<std::uint64_t> least_wait_ns{0};                               // of kernels, at the links' rates
   std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};          // that the budget forces in and out
   std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> optimizer_steps{0};        // in the iteration that it is for

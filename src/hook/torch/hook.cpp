@@ -359,6 +359,7 @@ void Hook::follow_plan(bool again) {
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
             .link_bound_ns = plan_->link_bound.time.value,
+            .least_wait_ns = plan_->link_bound.wait.value,
             .planning_ns = planning_time_.value,
             .least_in_bytes = plan_->link_bound.device.in.value,
             .least_out_bytes = plan_->link_bound.device.out.value,

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "policies/circle.h"
+#include "policies/copies.h"
+#include "policies/policies.h"
+#include "policies/pressure.h"
+#include "policies/traffic.h"
+
+namespace spillway {
+
+// The tiers below the device in an iteration: what a plan has booked on them so far, and on the links to them.
+class Below {
+ public:
+  // Where and when a tensor could be away. Places are kernels counted from the start of its period.
+  struct Window {
+    Traffic::Lane lane = Traffic::Lane::ssd;
+    bool clean = false;         // the SSD has the bytes already
+    std::uint32_t left = 0;     // the eviction ends in this kernel
+    std::uint32_t returns = 0;  // the prefetch starts in this kernel, at the latest safe time
+    Tier tier() const { return lane == Traffic::Lane::host ? Tier::host : Tier::ssd; }
+  };
+
+  // `slots`: the nanoseconds of each kernel with the gap before it, and the wait after it that the plan itself causes.
+  Below(const Problem& problem, const Circle& circle, std::span<const std::uint64_t> slots);
+
+  // SSD first; it counts as full when its write or its read would miss the window that an idle one would allow.
+  // Nothing if there is no room, or no time. `copies`: null if none are kept.
+  std::optional<Window> place(std::size_t period, const Copies* copies, bool use_host) const;
+  bool has_room(Tier tier, std::size_t period) const;
+  bool host_has_room(std::uint32_t kernel) const { return host_.max(kernel, kernel + 1) < 0; }
+  void book(std::size_t period, const Window& window);
+
+ private:
+  std::optional<Window> window(std::size_t period, Traffic::Lane lane, bool idle, bool clean = false) const;
+
+  const Circle& circle_;
+  Pressure host_, ssd_;  // planned bytes over the tiers' capacities
+  Traffic out_, in_;
+};
+
+// The nanoseconds of each kernel with the gap before it.
+std::vector<std::uint64_t> slots_of(const Trace& trace);
+
+}  // namespace spillway

@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analysis/least_moves.h"
+#include "plan/machine_file.h"
+#include "policies/policies.h"
+#include "trace/random_trace.h"
+#include "trace/validate.h"
+
+namespace spillway {
+namespace {
+
+constexpr Bytes kEach = 8_MiB;
+
+// Weights of 8 MiB, and kernels of 10 ms that use one each; of host memory there is none, but where it is said.
+struct Weights {
+  struct Use {
+    std::uint32_t weight;
+    bool writes = false;
+  };
+  Weights(std::uint32_t weights, const std::vector<Use>& uses) {
+    for (std::uint32_t id = 0; id < weights; ++id)
+      trace.tensors.push_back(
+          {.name = "w", .bytes = kEach, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+    for (const Use& use : uses) {
+      Kernel kernel{.name = "k",
+                    .phase = Phase::forward,
+                    .duration = Nanos{10'000'000},
+                    .gap = {},
+                    .reads = {{{use.weight}, {}, kEach}},
+                    .writes = {},
+                    .frees = {},
+                    .flops = {}};
+      if (use.writes) kernel.writes = kernel.reads;
+      trace.kernels.push_back(kernel);
+    }
+    EXPECT_TRUE(validate(trace, "weights"));
+  }
+  Plan plan(Bytes device, Bytes host = {}) const {
+    MachineModel machine = *load_machine("a100");
+    machine.device.memory = device;
+    machine.host.memory = host;
+    return plan_furthest({trace, analyse_lifetimes(trace), machine});
+  }
+
+  Trace trace{.name = "weights", .source = "test", .tensors = {}, .kernels = {}};
+};
+
+std::vector<TensorId> evicted(const Plan& plan) {
+  std::vector<TensorId> tensors;
+  for (const Eviction& eviction : plan.evictions) tensors.push_back(eviction.tensor);
+  std::ranges::sort(tensors);
+  return tensors;
+}
+
+TEST(Furthest, WhatFitsMovesNothing) {
+  EXPECT_EQ(Weights(2, {{0, true}, {0}, {1, true}, {1}}).plan(kEach * 2).moves(), 0u);
+}
+
+// Of three weights two fit. The first is away from kernel 3 to 8.
+TEST(Furthest, WhatIsNeededLastLeavesAtOnceAndComesBackAsEarlyAsItFits) {
+  const Plan plan =
+      Weights(3, {{0, true}, {0}, {0}, {1, true}, {2, true}, {1}, {2}, {1, true}, {1, true}, {0}, {0}}).plan(kEach * 2);
+  const auto eviction = std::ranges::find(plan.evictions, TensorId{0}, &Eviction::tensor);
+  ASSERT_NE(eviction, plan.evictions.end());
+  EXPECT_EQ(eviction->after, KernelId{2});
+  EXPECT_EQ(eviction->to, Tier::ssd);
+  const auto prefetch = std::ranges::find(plan.prefetches, TensorId{0}, &Prefetch::tensor);
+  ASSERT_NE(prefetch, plan.prefetches.end());
+  EXPECT_EQ(prefetch->at, KernelId{7}) << "weight 2 leaves after kernel 6";
+}
+
+// Three weights fit, but not beside what lives from kernel 2 to 5. Weight 1 is needed a little sooner than weight 0,
+// and never changes.
+TEST(Furthest, WhatNeedNotBeWrittenLeavesFirst) {
+  constexpr std::uint32_t kActivation = 3;
+  Weights weights(3, {{0, true}, {1}, {0, true}, {0}, {0}, {0}, {2, true}, {1}, {0}});
+  weights.trace.tensors.push_back(
+      {.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false, .carried_from = {}});
+  for (std::uint32_t kernel = 2; kernel < 6; ++kernel) {
+    auto& accesses = weights.trace.kernels[kernel];
+    accesses.reads.clear();
+    accesses.writes.clear();
+    (kernel == 2 ? accesses.writes : accesses.reads).push_back({{kActivation}, {}, kEach});
+  }
+  weights.trace.kernels[5].frees.push_back({kActivation});
+  ASSERT_TRUE(validate(weights.trace, "weights"));
+  EXPECT_EQ(evicted(weights.plan(kEach * 3)), (std::vector{TensorId{1}}));
+}
+
+}  // namespace
+}  // namespace spillway
