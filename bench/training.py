@@ -10,7 +10,8 @@ The policy `recorded` is `auto` with --record: what the journal costs.
 
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
 spread the distance between the quartiles over the median; `waits` is the part of it in which some thread waited for memory, which other
-programs change least. A run during which other processes used more than a tenth of a core is marked
+programs change least, and `at least` what no plan can do without at the rates measured. The bound is the unlimited run with these waits,
+or what the bytes that must move take at those rates, whichever is longer. A run during which other processes used more than a tenth of a core is marked
 with "!" and repeated once; one whose last five were not all of one phase (a plan came or went among them: more steps are needed), with
 "~". Losses and weights must be equal in all cells."""
 
@@ -135,7 +136,7 @@ class Cell:
                 kept = [r["plan"] for r in reports if r["plan"] and r["plan"]["given_up_at_iteration"] is None]
                 if kept:  # Others say nothing of the iterations at the end.
                     figures["predicted_seconds"] = statistics.median(plan["predicted_seconds"] for plan in kept)
-                for figure in ("policy", "link_bound_seconds", "least_in_bytes", "least_out_bytes"):
+                for figure in ("policy", "link_bound_seconds", "least_wait_seconds", "least_in_bytes", "least_out_bytes"):
                     figures[figure] = plan[figure]
                 before = plan["adopted_at_iteration"] - 1
                 figures["seconds_before_plan"] = sum(i["seconds"] for i in last["iterations"][:before])
@@ -177,16 +178,16 @@ def cells(options, folder):
 
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
-    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'faults':>8}{'predicted':>11}"
+    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}{'faults':>8}{'predicted':>11}"
           f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
         row = least_of(rows, row) | row
-        bound = max(unlimited, row.get("link_bound_seconds", 0))
+        bound = max(unlimited + row.get("least_wait_seconds", 0), row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
         print(f"{row['name'] + ' !' * row['disturbed'] + ' ~' * row['mixed']:<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
               f"{unlimited / row['seconds']:>14.1%}{bound / row['seconds']:>14.1%}"
-              f"{row.get('waited_seconds', 0):>8.3f}{row.get('faults', 0):>8.0f}{error:>11}"
+              f"{row.get('waited_seconds', 0):>8.3f}{row.get('least_wait_seconds', 0):>10.3f}{row.get('faults', 0):>8.0f}{error:>11}"
               f"{mebibytes(row, 'moved_in_bytes'):>10}{mebibytes(row, 'moved_out_bytes'):>10}"
               f"{of_the_least(row, 'in') + ' ' + of_the_least(row, 'out'):>15}{row.get('seconds_before_plan', 0):>11.1f}")
 
