@@ -1,6 +1,7 @@
 #include "executor/foresight.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -48,10 +49,9 @@ void Foresight::used(BlockRange blocks) {
   if (kernels_ == 0) return;
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
     Use& known = use(block);
-    if (known.planned || known.last == passed_) continue;
-    if (known.last) by_last_use_.erase({*known.last, block.value});
+    if (known.planned) continue;
     known.last = passed_;
-    by_last_use_.emplace(passed_, block.value);
+    if (!std::exchange(known.listed, true)) by_last_use_.emplace(passed_, block.value);
   }
 }
 
@@ -70,12 +70,18 @@ std::optional<BlockId> Foresight::idle(const PageTable& table) {
     const auto [last, index] = *at;
     const BlockId block{index};
     if (last + kIdleAfter * kernels_ >= passed_) break;
+    if (last != uses_[index].last) {
+      at = by_last_use_.erase(at);
+      const auto right = by_last_use_.emplace(uses_[index].last, index).first;
+      if (at == by_last_use_.end() || *right < *at) at = right;
+      continue;
+    }
     if (could_leave(block, table)) return block;
     if (table.pinned(block) && on_device(table.state(block))) {
       ++at;
       continue;
     }
-    uses_[index].last.reset();  // It is away or dead: whoever needs it will tell.
+    uses_[index].listed = false;  // It is away or dead: whoever needs it will tell.
     at = by_last_use_.erase(at);
   }
   return std::nullopt;

@@ -42,7 +42,8 @@ class Foresight {
   static constexpr std::uint64_t kIdleAfter = 2;
   struct Use {
     bool planned = false;
-    std::optional<std::uint64_t> last;  // set: the block is in by_last_use_
+    bool listed = false;  // in by_last_use_, with this time or an earlier one
+    std::uint64_t last = 0;
   };
 
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
@@ -56,9 +57,10 @@ class Foresight {
   std::vector<std::vector<std::uint32_t>> used_at_;  // rows, by kernel
   std::vector<std::uint64_t> next_;                  // by row: kernels from the very first one on
   std::set<std::pair<std::uint64_t, std::uint32_t>> by_next_use_;
-  std::uint64_t passed_ = 0;                                       // kernels of the plan
-  std::vector<Use> uses_;                                          // by block
-  std::set<std::pair<std::uint64_t, std::uint32_t>> by_last_use_;  // blocks that are not planned, on the device or not
+  std::uint64_t passed_ = 0;  // kernels of the plan
+  std::vector<Use> uses_;     // by block
+  // Blocks that are not planned, on the device or not. The times may be too early, and are put right on the way out.
+  std::set<std::pair<std::uint64_t, std::uint32_t>> by_last_use_;
   std::set<BlockId> stayed_;
 };
 

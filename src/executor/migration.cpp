@@ -112,6 +112,7 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::leaving) recall(block, out);
   });
+  foresight_.used(blocks);
   if (urgency == Urgency::fault) protection_.waits(stream);
   // A signal may end a thread's wait, and then it faults on the same blocks again.
   const auto same = [&](const Wish& wish) {
@@ -242,7 +243,6 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
     if (state == BlockState::empty) {
       for_each_block(piece, [&](BlockId block) { table_.populate(block); });
-      foresight_.used(piece);
       out.push_back(Populate{piece});
       protect(piece, wish.by);
       arrived.push_back(piece);

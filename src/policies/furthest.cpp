@@ -1,6 +1,7 @@
 // What is needed furthest in the future leaves (Belady, "A study of replacement algorithms for a virtual-storage
-// computer", 1966), as if moves took no time, and comes back as early as there is room for it. So it knows no rates but
-// for what a write costs beside a read, moves little, and leaves it to the executor to keep the links at work.
+// computer", 1966), as if moves took no time, and comes back as early as there is room for it. So the choice knows no
+// rates but for what a write costs beside a read, and it is left to the executor to keep the links at work. Which tier
+// takes what, the links' loads decide.
 
 #include <algorithm>
 #include <array>
@@ -66,6 +67,8 @@ class Planner {
       std::ranges::sort(chosen_);
       if (chosen_ == before) return;
     }
+    // One that is open at the end of an iteration may be chosen there and, begun anew, in the next one.
+    chosen_.erase(std::ranges::unique(chosen_).begin(), chosen_.end());
   }
 
   Plan plan() const {
@@ -78,7 +81,7 @@ class Planner {
     std::vector<Absence> absences;
     for (const std::size_t index : in_turn) {
       auto window = below.place(index, &copies, true);
-      if (!window) window = late(index, below);
+      if (!window) window = late(index, below, copies);
       if (!window) continue;
       below.book(index, *window);
       window->tier() == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
@@ -92,10 +95,10 @@ class Planner {
 
  private:
   // Where there is room but no time: kernels will wait.
-  std::optional<Below::Window> late(std::size_t index, const Below& below) const {
+  static std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) {
     if (below.has_room(Tier::ssd, index)) return Below::Window{.lane = Traffic::Lane::ssd};
-    if (below.has_room(Tier::host, index)) return Below::Window{.lane = Traffic::Lane::host};
-    return std::nullopt;
+    if (copies.is_written_anyway(index) || !below.has_room(Tier::host, index)) return std::nullopt;
+    return Below::Window{.lane = Traffic::Lane::host};
   }
   // The kernel before the one that needs it is left for its way back.
   std::uint32_t kernels_away(std::size_t index) const { return circle_.length(index) - 2; }
@@ -130,7 +133,7 @@ class Planner {
       if (!open.empty() && open.top().until <= now) open = {};  // All are over.
       if (!open.empty()) worth[clean] = (time(open.top().until) - time(now)) / (clean ? clean_cost_ : cost_);
     }
-    auto& open = open_[worth[1] > worth[0]];
+    auto& open = open_[open_[0].empty() || worth[1] > worth[0]];
     if (open.empty()) return std::nullopt;
     const Open next = open.top();
     open.pop();

@@ -93,7 +93,7 @@ void Traffic::take(Lane lane, std::uint32_t kernel, std::uint64_t bytes) {
 
 void Traffic::book_forward(Lane lane, std::uint32_t from, std::uint64_t bytes) {
   const Sums& free = sums(lane, false);
-  CHECK(bytes <= free.total());
+  bytes = std::min(bytes, free.total());
   while (bytes > 0) {
     // The next kernel with anything left, so that full ones cost nothing.
     const std::uint64_t before = free.prefix(from);
@@ -107,7 +107,7 @@ void Traffic::book_forward(Lane lane, std::uint32_t from, std::uint64_t bytes) {
 
 void Traffic::book_backward(Lane lane, std::uint32_t until, std::uint64_t bytes) {
   const Sums& free = sums(lane, false);
-  CHECK(bytes <= free.total());
+  bytes = std::min(bytes, free.total());
   while (bytes > 0) {
     const std::uint64_t before = free.prefix(until);
     const std::uint32_t kernel = free.reach(before > 0 ? before : free.total()) - 1;

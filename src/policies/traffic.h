@@ -24,6 +24,7 @@ class Traffic {
   std::optional<std::uint32_t> backward(Lane lane, std::uint32_t until, std::uint64_t bytes, std::uint32_t most,
                                         bool idle) const;
 
+  // Where fewer bytes can move in the whole iteration, all that is left is booked.
   void book_forward(Lane lane, std::uint32_t from, std::uint64_t bytes);
   void book_backward(Lane lane, std::uint32_t until, std::uint64_t bytes);
 

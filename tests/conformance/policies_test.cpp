@@ -21,7 +21,6 @@ MachineModel machine(Bytes device, Bytes host) {
   MachineModel model = *load_machine("a100");
   model.device.memory = device;
   model.host.memory = host;
-  model.ssd.capacity = 4_GiB;
   return model;
 }
 
@@ -52,6 +51,7 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
     const auto slower = *rc::gen::element<std::uint64_t>(1, 1, 10, 100);
     model.link.to_device.value /= slower;
     model.ssd.read.value /= slower;
+    model.ssd.capacity = *rc::gen::element(4_GiB, 4_GiB, 32_MiB, Bytes{});
     const LeastMoves least = least_moves(trace, lifetimes, model.device.memory);
     const bool fits = peak + packed_bytes(trace) <= model.device.memory;
     for (const Policy& policy : kPolicies) {

@@ -48,6 +48,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
+                      .budget = kBlockBytes * pager_.device_blocks(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
@@ -61,7 +62,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     if (tensor.carried_from && tensor.carried_from != TensorId{t} && tensor.bytes >= TensorHeap::kLarge)
       unplanned += tensor.bytes * 2;
   }
-  input.machine.device.memory = excess(kBlockBytes * pager_.device_blocks(), unplanned);
+  input.machine.device.memory = excess(input.budget, unplanned);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) {
     thread_ = *std::move(thread);

@@ -103,7 +103,8 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine) {
+// Kernels may find what they use anywhere in the budget; plans count on a part of it.
+LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine, Bytes budget) {
   const LeastMoves device = least_moves(trace, lifetimes, machine.device.memory);
   const Bytes host = machine.host.memory;
   const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, machine.device.memory + host);
@@ -112,8 +113,8 @@ LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const Machi
           .time = std::max({transfer_time(device.in, machine.link.to_device),
                             transfer_time(device.out, machine.link.from_device),
                             transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
-          .wait = std::max(least_wait(trace, lifetimes, machine.device.memory, machine.link.to_device),
-                           least_wait(trace, lifetimes, machine.device.memory + host, machine.ssd_read()))};
+          .wait = std::max(least_wait(trace, lifetimes, budget, machine.link.to_device),
+                           least_wait(trace, lifetimes, budget + host, machine.ssd_read()))};
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {
@@ -175,10 +176,12 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
     TRY(const auto best,
-        best_of(blocks, {.iteration = {}, .persistent = {}, .machine = machine, .policy = kAuto, .places = {}}));
+        best_of(
+            blocks,
+            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = kAuto, .places = {}}));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
-    prediction.bound = link_bound(blocks.trace, row_lifetimes, machine);
+    prediction.bound = link_bound(blocks.trace, row_lifetimes, machine, budget);
     if (!best) continue;
     prediction.iteration = best->result.iteration;
     prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;
@@ -231,7 +234,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   }
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine);
+  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine, input.budget);
   proposed->signatures = input.iteration.signatures;
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));

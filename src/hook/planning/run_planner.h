@@ -30,6 +30,7 @@ struct PlanningInput {
   RecordedIteration iteration;
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is what the plan may count on
+  Bytes budget;                         // all of the device's memory
   std::string_view policy;              // "auto": the best of all
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before

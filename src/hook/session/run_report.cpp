@@ -51,8 +51,9 @@ void read_plans(const Session& session, RunReport& report) {
                             .again = plan.again.load() != 0,
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }
-  // Taken up after the last iteration: no iteration has followed it.
-  while (!report.plans.empty() && report.plans.back().adopted_at_iteration > report.iteration_count) {
+  // Taken up after the last iteration: no iteration has followed it. Of very many plans the one before is not known.
+  while (!report.plans.empty() && report.plan_count <= kMaxPlans &&
+         report.plans.back().adopted_at_iteration > report.iteration_count) {
     report.plans.pop_back();
     --report.plan_count;
   }
@@ -122,7 +123,8 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_costs(state, report);
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
-  if (state.plan_recorded != 0) report.recorded_plan = text(session.config.blocks_path) + ".plan";
+  if (state.plan_recorded != 0 && !report.plans.empty())
+    report.recorded_plan = text(session.config.blocks_path) + ".plan";
   if (state.journalled != 0) report.journal = text(session.config.journal_path);
   const bool asked_to_record = !text(session.config.record_path).empty();
   if (asked_to_record && report.recorded.empty() && report.not_recorded.empty())
