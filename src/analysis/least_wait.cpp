@@ -52,9 +52,9 @@ class Whole {
 };
 
 // What a stretch of kernels uses of what had bytes before, each byte once.
-class Needs {
+class UsedBytes {
  public:
-  Needs(const Trace& trace, const Lifetimes& lifetimes, const Whole& before)
+  UsedBytes(const Trace& trace, const Lifetimes& lifetimes, const Whole& before)
       : trace_(trace), lifetimes_(lifetimes), before_(before), counted_(trace.tensors.size()) {}
 
   void add(std::size_t kernel) {
@@ -85,12 +85,12 @@ Nanos least_wait(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity,
   std::vector<Nanos> waited(kernels + 1);  // before each kernel
   Whole whole(trace, lifetimes);
   const auto stretch_from = [&](std::size_t begin) {
-    Needs needs(trace, lifetimes, whole);
+    UsedBytes used(trace, lifetimes, whole);
     Nanos ran;
     for (std::size_t kernel = begin; kernel < kernels; ++kernel) {
-      needs.add(kernel);
+      used.add(kernel);
       ran += trace.kernels[kernel].gap + trace.kernels[kernel].duration;
-      const Nanos comes = transfer_time(excess(needs.bytes(), capacity), rate);
+      const Nanos comes = transfer_time(excess(used.bytes(), capacity), rate);
       waited[kernel + 1] = std::max(waited[kernel + 1], waited[begin] + excess(comes, ran));
     }
   };

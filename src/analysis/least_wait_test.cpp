@@ -10,20 +10,20 @@ namespace spillway {
 namespace {
 
 // A kernel of 10 ns reads, or makes, one tensor of 100 bytes.
-struct Step {
+struct UsedBy {
   std::uint32_t tensor;
   bool makes = false;
 };
-Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector<Step>& steps, Bytes capacity,
+Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector<UsedBy>& uses, Bytes capacity,
               BytesPerSecond rate = {1'000'000'000}) {
-  Trace trace{.name = "steps", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "uses", .source = "test", .tensors = {}, .kernels = {}};
   for (std::uint32_t tensor = 0; tensor < tensors; ++tensor)
     trace.tensors.push_back({.name = "t",
                              .bytes = {100},
                              .kind = TensorKind::other,
                              .persistent = tensor < persistent,
                              .carried_from = {}});
-  for (const Step& step : steps) {
+  for (const UsedBy& use : uses) {
     Kernel kernel{.name = "k",
                   .phase = Phase::other,
                   .duration = {8},
@@ -32,10 +32,10 @@ Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector
                   .writes = {},
                   .frees = {},
                   .flops = {}};
-    (step.makes ? kernel.writes : kernel.reads).push_back({.tensor = {step.tensor}, .begin = {}, .end = {100}});
+    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = {100}});
     trace.kernels.push_back(kernel);
   }
-  EXPECT_TRUE(validate(trace, "steps"));
+  EXPECT_TRUE(validate(trace, "uses"));
   return least_wait(trace, analyse_lifetimes(trace), capacity, rate);
 }
 
@@ -54,10 +54,10 @@ TEST(LeastWait, CountsWhatIsUsedTwiceOnceAndWhatIsMadeNever) {
 
 // Between two stretches that each use much in little time one tensor is used over and over.
 TEST(LeastWait, AddsUpTheWaitsOfStretchesApart) {
-  std::vector<Step> steps{{0}, {1}, {2}};
-  for (int idle = 0; idle < 20; ++idle) steps.push_back({2});
-  for (const std::uint32_t tensor : {0u, 1u}) steps.push_back({tensor});
-  EXPECT_EQ(wait_of(3, 3, steps, {100}), Nanos{2 * (200 - 30)});
+  std::vector<UsedBy> uses{{0}, {1}, {2}};
+  for (int idle = 0; idle < 20; ++idle) uses.push_back({2});
+  for (const std::uint32_t tensor : {0u, 1u}) uses.push_back({tensor});
+  EXPECT_EQ(wait_of(3, 3, uses, {100}), Nanos{2 * (200 - 30)});
 }
 
 }  // namespace

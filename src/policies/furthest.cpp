@@ -30,9 +30,9 @@ struct Open {
   friend auto operator<=>(const Open&, const Open&) = default;
 };
 
-class Planner {
+class FurthestFirst {
  public:
-  explicit Planner(const Problem& problem)
+  explicit FurthestFirst(const Problem& problem)
       : problem_(problem),
         circle_(problem),
         excess_(circle_.excess()),
@@ -155,7 +155,7 @@ class Planner {
 }  // namespace
 
 Plan plan_furthest(const Problem& problem) {
-  Planner planner(problem);
+  FurthestFirst planner(problem);
   planner.choose();
   return planner.plan();
 }
