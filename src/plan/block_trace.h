@@ -14,11 +14,12 @@ namespace spillway {
 // By TensorId; nothing for tensors that are not to be planned for.
 using Places = std::vector<std::optional<std::uint64_t>>;
 
+// Longer rows are cut, so that a part can leave or come back by itself.
+inline constexpr std::uint32_t kMostBlocksInRow = 8;
+
 // A trace as a run's memory sees it. Tensors share blocks at their ends, and one block serves several tensors one after
 // the other, so what can move is not a tensor but a row of blocks that are used alike: those are the tensors here. They
-// take whole blocks, from the first use of any of their bytes to the death of the last tensor in them. Large rows are cut,
-// so that a part can leave or come back by itself.
-inline constexpr std::uint32_t kMostBlocksInRow = 8;
+// take whole blocks, from the first use of any of their bytes to the death of the last tensor in them.
 struct BlockTrace {
   Trace trace;                    // with the kernels of the original
   std::vector<BlockRange> homes;  // by TensorId of `trace`

@@ -51,6 +51,26 @@ TEST(BlockTraceProperty, IsAValidTraceOfTheSameKernels) {
   }));
 }
 
+TEST(BlockTrace, LongRowsAreCut) {
+  constexpr Bytes kBytes = kBlockBytes * (2 * kMostBlocksInRow + 3);
+  Trace trace{.name = "one", .source = "test", .tensors = {}, .kernels = {}};
+  trace.tensors.push_back(
+      {.name = "w", .bytes = kBytes, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+  trace.kernels.push_back({.name = "k",
+                           .phase = Phase::forward,
+                           .duration = {1},
+                           .gap = {},
+                           .reads = {{{0}, {}, kBytes}},
+                           .writes = {},
+                           .frees = {},
+                           .flops = {}});
+  const BlockTrace blocks = block_trace(trace, analyse_lifetimes(trace), {0});
+  EXPECT_EQ(blocks.homes,
+            (std::vector<BlockRange>{
+                {{0}, kMostBlocksInRow}, {{kMostBlocksInRow}, kMostBlocksInRow}, {{2 * kMostBlocksInRow}, 3}}));
+  EXPECT_EQ(blocks.trace.kernels.front().reads.size(), 3u);
+}
+
 TEST(BlockTraceProperty, KernelsUseTheBlocksThatTheirTensorsLieIn) {
   EXPECT_TRUE(rc::check([] {
     const Case random;

@@ -47,7 +47,7 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
     const Bytes peak = std::ranges::max(lifetimes.live);
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
     MachineModel model = machine({std::max<std::uint64_t>(4_MiB .value, peak.value / 100 * percent)},
-                                       Bytes{*rc::gen::inRange<std::uint64_t>(0, 256) << 20});
+                                 Bytes{*rc::gen::inRange<std::uint64_t>(0, 256) << 20});
     const auto slower = *rc::gen::element<std::uint64_t>(1, 1, 10, 100);
     model.link.to_device.value /= slower;
     model.ssd.read.value /= slower;
