@@ -18,6 +18,14 @@
 namespace spillway {
 namespace {
 
+// The machine with the SSD's rates as they were in the run, where that is known.
+MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
+  MachineModel machine = measured_machine(config);
+  machine.ssd.read = report.ssd_read_rate.value_or(machine.ssd.read);
+  machine.ssd.write = report.ssd_write_rate.value_or(machine.ssd.write);
+  return machine;
+}
+
 // The steady iteration with so many parts of this memory.
 struct Predicted {
   std::vector<RunReport::Prediction> budgets;
@@ -35,7 +43,7 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   std::vector<Bytes> budgets;
   for (const double part : parts)
     budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
-  TRY(const auto predicted, predict(loaded.trace, measured_machine(config), budgets));
+  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), budgets));
   Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
     result.budgets.push_back(
@@ -48,16 +56,17 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   return result;
 }
 
-RunReport::Outlook outlook(Predicted predicted, const SessionConfig& config) {
+RunReport::Outlook outlook(Predicted predicted, const RunReport& report, const SessionConfig& config) {
   RunReport::Outlook outlook{.budgets = std::move(predicted.budgets),
                              .kernels = predicted.kernels,
                              .ssd_in = predicted.bound.ssd.in,
                              .ssd_out = predicted.bound.ssd.out,
                              .ssd_time = {}};
-  const bool is_slower = std::min(config.rates.ssd_read, config.rates.ssd_write) < config.rates.copy;
+  const MachineModel machine = machine_of(report, config);
+  const bool is_slower = std::min(machine.ssd_read(), machine.ssd_write()) < BytesPerSecond{config.rates.copy};
   if (is_slower && outlook.ssd_in > Bytes{})
-    outlook.ssd_time = std::max(transfer_time(outlook.ssd_out, {config.rates.ssd_write}),
-                                transfer_time(outlook.ssd_in, {config.rates.ssd_read}));
+    outlook.ssd_time = std::max(transfer_time(outlook.ssd_out, machine.ssd_write()),
+                                transfer_time(outlook.ssd_in, machine.ssd_read()));
   return outlook;
 }
 
@@ -81,7 +90,7 @@ void add_predictions(RunReport& report, const SessionConfig& config) {
       report.not_predicted = made.error().message;
   } else if (has_moved(report)) {
     if (auto made = predictions(report, config, report.device_budget, kMore))
-      report.outlook = outlook(*std::move(made), config);
+      report.outlook = outlook(*std::move(made), report, config);
     else
       report.no_outlook = made.error().message;
   }

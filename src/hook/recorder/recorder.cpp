@@ -115,20 +115,21 @@ std::vector<bool> Recorder::covered_by(Group some) const {
   return covered;
 }
 
-// Whether another optimizer steps in turns with these, and so belongs to their iteration: before some of their steps
-// and, not more than an iteration may have later, again. Who came by once, before or after, trains something else.
+// Whether another optimizer steps in turns with these, and so belongs to their iteration: its turn has begun twice, not
+// more than an iteration apart. Who came by once, before or after, or has long turns, trains something else.
 bool Recorder::lacks_steps(Group some) const {
   const bool updates_nothing =
       std::ranges::all_of(some, [](const Segment* segment) { return segment->updates.empty(); });
   if (updates_nothing && something_updated_) return true;
   const std::vector<const Segment*> seen = last(history_.size() + 1, 0);
   const std::vector<bool> covered = covered_by(some);
+  // Of the first segment that is kept it is only known whether it begins a turn if it is the script's first one.
+  const auto begins = [&](std::size_t at) {
+    return !covered[at] && (at > 0 ? covered[at - 1] : seen[at]->number <= 1);
+  };
   for (std::size_t i = 0; i < seen.size(); ++i)
-    for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && !covered[i]; ++j)
-      if (!covered[j] && same_updates(*seen[i], *seen[j]) &&
-          std::find(covered.begin() + static_cast<std::ptrdiff_t>(i), covered.begin() + static_cast<std::ptrdiff_t>(j),
-                    true) != covered.begin() + static_cast<std::ptrdiff_t>(j))
-        return true;
+    for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && begins(i); ++j)
+      if (begins(j) && same_updates(*seen[i], *seen[j])) return true;
   return false;
 }
 

@@ -123,6 +123,12 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_costs(state, report);
   read_texts(state, report);
   if (state.recorded != 0) report.recorded = text(session.config.record_path);
+  const auto rate = [](const SessionState::Counter& counter) {
+    const std::uint64_t value = counter.load();
+    return value == 0 ? std::nullopt : std::optional(BytesPerSecond{value});
+  };
+  report.ssd_read_rate = rate(state.ssd_read_rate);
+  report.ssd_write_rate = rate(state.ssd_write_rate);
   if (state.plan_recorded != 0 && !report.plans.empty())
     report.recorded_plan = text(session.config.blocks_path) + ".plan";
   if (state.journalled != 0) report.journal = text(session.config.journal_path);

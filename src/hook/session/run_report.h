@@ -82,7 +82,8 @@ struct RunReport {
   Bytes unmanaged_peak;
   std::uint64_t faults = 0, first_touches = 0;
   PerLink<Bytes> moved;
-  Bytes ssd_written;                // also by moves that were given up
+  Bytes ssd_written;                                            // also by moves that were given up
+  std::optional<BytesPerSecond> ssd_read_rate, ssd_write_rate;  // as measured in the run, if enough has moved
   Bytes clean_drops;                // left for the SSD without being written, since it had the same bytes
   std::uint64_t unseen_writes = 0;  // blocks that should have left so, and had changed though no operator said so
   Nanos stall;

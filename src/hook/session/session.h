@@ -174,6 +174,8 @@ struct SessionState {
   Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is
   std::array<std::array<CostRecord, kMostCosts>, 2> costs;
 
+  Counter ssd_read_rate{0}, ssd_write_rate{0};  // bytes per second, as measured in the run; 0: not yet
+
   Counter plan_count{0};  // may exceed the table
   std::array<PlanRecord, kMaxPlans> plans;
 

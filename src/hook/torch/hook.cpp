@@ -222,6 +222,7 @@ void Hook::iteration_may_have_ended() {
   ++ends_;
   const Nanos before = now();
   publish_costs();
+  publish_rates();
   if (!recorder_) return iterations_.leave_out(excess(now(), before));
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
@@ -300,6 +301,13 @@ void Hook::publish_costs() {
                        .waited_for_bytes = cost.moved.waited_for.value});
   }
   set_costs(session_, figures);
+}
+
+void Hook::publish_rates() {
+  if (memory_->planning() == nullptr) return;
+  const Pager& pager = memory_->planning()->pager();
+  if (const auto rate = pager.ssd_read()) session_.state.ssd_read_rate = rate->value;
+  if (const auto rate = pager.ssd_write()) session_.state.ssd_write_rate = rate->value;
 }
 
 void Hook::take_up(const Planning::Outcome& outcome) {

@@ -105,6 +105,7 @@ class Hook {
   bool trace_is_wanted() const;
   bool trace_is_wanted_now() const;
   void publish_costs();
+  void publish_rates();
   void take_trace_back();
   Result<> save_trace_so_far();
 
