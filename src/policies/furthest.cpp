@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <utility>
@@ -36,6 +37,7 @@ class FurthestFirst {
       : problem_(problem),
         circle_(problem),
         excess_(circle_.excess()),
+        slots_(slots_of(problem.trace)),
         starts_(circle_.kernels() + 1),
         beginning_(circle_.kernels()),
         returning_(std::size_t{circle_.kernels()} * 2) {
@@ -45,9 +47,7 @@ class FurthestFirst {
     };
     clean_cost_ = nanos(machine.link.to_device, machine.ssd_read());
     cost_ = clean_cost_ + nanos(machine.link.from_device, machine.ssd_write());
-    for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)
-      starts_[kernel + 1] =
-          starts_[kernel] + problem.trace.kernels[kernel].gap.value + problem.trace.kernels[kernel].duration.value;
+    std::partial_sum(slots_.begin(), slots_.end(), starts_.begin() + 1);
     for (std::size_t index = 0; index < circle_.periods(); ++index)
       if (circle_.plannable(index) && kernels_away(index) > 0)
         beginning_[(circle_.period(index).after.value + 1) % circle_.kernels()].push_back(index);
@@ -72,9 +72,8 @@ class FurthestFirst {
   }
 
   Plan plan() const {
-    const std::vector<std::uint64_t> slots = slots_of(problem_.trace);
-    Pressure excess(excess_, slots);
-    Below below(problem_, circle_, slots);
+    Pressure excess(excess_, slots_);
+    Below below(problem_, circle_, slots_);
     Copies copies(problem_.trace, problem_.lifetimes);
     std::vector<std::size_t> in_turn = chosen_;  // as they will leave: so neither way down is late for long
     std::ranges::stable_sort(in_turn, {}, [&](std::size_t index) { return circle_.period(index).after; });
@@ -144,6 +143,7 @@ class FurthestFirst {
   Circle circle_;
   std::vector<std::int64_t> excess_;                 // by kernel: bytes alive over what the device holds
   double cost_, clean_cost_;                         // nanoseconds a byte, both ways and back only
+  std::vector<std::uint64_t> slots_;                 // nanoseconds of each kernel with the gap before it
   std::vector<std::uint64_t> starts_;                // of kernels, in nanoseconds; the iteration's end at the end
   std::vector<std::vector<std::size_t>> beginning_;  // periods, by kernel
   std::array<std::priority_queue<Open>, 2> open_;    // periods that could begin now; the second: without being written

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "analysis/least_moves.h"
 #include "plan/machine_file.h"
 #include "policies/policies.h"
-#include "trace/random_trace.h"
 #include "trace/validate.h"
 
 namespace spillway {
@@ -14,7 +12,7 @@ namespace {
 
 constexpr Bytes kEach = 8_MiB;
 
-// Weights of 8 MiB, and kernels of 10 ms that use one each; of host memory there is none, but where it is said.
+// Weights of 8 MiB, and kernels of 10 ms that use one each. There is no host memory.
 struct Weights {
   struct Use {
     std::uint32_t weight;
@@ -38,10 +36,10 @@ struct Weights {
     }
     EXPECT_TRUE(validate(trace, "weights"));
   }
-  Plan plan(Bytes device, Bytes host = {}) const {
+  Plan plan(Bytes device) const {
     MachineModel machine = *load_machine("a100");
     machine.device.memory = device;
-    machine.host.memory = host;
+    machine.host.memory = {};
     return plan_furthest({trace, analyse_lifetimes(trace), machine});
   }
 

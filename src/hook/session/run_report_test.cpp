@@ -44,6 +44,10 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   state().moved(Tier::ssd, Tier::device) = 5;
   state().clean_drops_bytes = 12;
   state().unseen_writes = 13;
+  EXPECT_FALSE(report().ssd_read_rate);
+  state().ssd_read_rate = 14;
+  EXPECT_EQ(report().ssd_read_rate, BytesPerSecond{14});
+  EXPECT_FALSE(report().ssd_write_rate);
   add_iteration(**session, {.duration_ns = 2'000'000'000,
                             .faults = 4,
                             .moved_in_bytes = 50,
