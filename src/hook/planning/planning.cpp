@@ -23,6 +23,10 @@ bool Planning::wants(const Recorder::Progress& progress, bool has_moved) const {
   return progress.repetitions >= repetitions_ + least_ && has_drifted(basis_, basis(progress));
 }
 
+bool Planning::needs_none(const Recorder::Progress& progress) const {
+  return !thread_.joinable() && progress.iteration == iteration_ && decision_ == Decision::no_plan;
+}
+
 MachineModel Planning::machine() const {
   MachineModel measured = machine_;
   if (const auto rate = pager_.ssd_read()) measured.ssd.read = *rate;

@@ -40,6 +40,8 @@ class Planning {
     std::string refused;  // why the given plan is not followed
   };
   std::optional<Outcome> take(const Recorder::Progress& now);
+  // Whether it was decided that this iteration needs no plan.
+  bool needs_none(const Recorder::Progress& progress) const;
   Pager& pager() { return pager_; }
   // Whether a plan made here is only one way to run: nobody has asked for its policy.
   bool may_give_up() const { return policy_ == kAuto; }

@@ -150,6 +150,7 @@ std::string to_json(const RunReport& report) {
       {"stall_seconds", seconds(report.stall)},
       {"phases", phases(report)},
       {"plan", plan(report)},
+      {"no_plan_because", text_or_null(report.not_planned)},
       {"replans", replans(report)},
       {"predictions", predictions(report)},
       {"no_predictions_because", text_or_null(report.not_predicted)},

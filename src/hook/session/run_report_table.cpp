@@ -161,6 +161,7 @@ std::string to_table(const RunReport& report) {
     lines.emplace_back("iterations", iteration_text(report));
     add_phases(report, lines);
     if (!report.plans.empty()) lines.emplace_back("plan", plan_text(report));
+    if (!report.not_planned.empty()) lines.emplace_back("plan", "none: " + report.not_planned);
     for (const RunReport::Cost& cost : report.costs)
       lines.emplace_back(&cost == &report.costs.front() ? "most moved" : "", cost_text(cost));
   }

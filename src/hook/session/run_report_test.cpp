@@ -108,6 +108,21 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
             std::string::npos);
 }
 
+TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
+  load_torch();
+  ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
+  EXPECT_EQ(report().not_planned, "") << "Nothing had to move.";
+  state().moved(Tier::device, Tier::ssd) = 1;
+  ended.exit_status = 137;
+  EXPECT_EQ(report().not_planned, "the script ended with status 137, before there was one");
+  state().not_planned.set("no iteration");
+  EXPECT_EQ(json()["no_plan_because"], "no iteration");
+  EXPECT_NE(to_table(report()).find("  plan          none: no iteration\n"), std::string::npos);
+  add_plan(**session, "g10", {});
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .planned = true});
+  EXPECT_TRUE(json()["no_plan_because"].is_null());
+}
+
 TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   load_torch();
   state().moved(Tier::device, Tier::ssd) = 1;

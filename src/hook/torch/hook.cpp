@@ -380,6 +380,18 @@ void Hook::follow_plan(bool again) {
   save_plan_followed();
 }
 
+std::string Hook::why_not_planned() {
+  if (!planning_error_.empty()) return "planning failed: " + planning_error_;
+  if (!has_optimizer_) return "the script made no step of a torch.optim optimizer, by which iterations are told apart";
+  const Recorder::Progress progress = recorder_->progress();
+  if (progress.iteration == 0) {
+    const auto trace = recorder_->finish();
+    return trace ? "no iteration has repeated itself" : trace.error().message;
+  }
+  return memory_->planning()->needs_none(progress) ? "demand paging was predicted to be as good"
+                                                   : "the script ended before one was made";
+}
+
 void Hook::save_plan_followed() {
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
@@ -468,6 +480,7 @@ void Hook::finish() {
   if (recorder_ && something_moved())
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
+  if (recorder_ && memory_->planning() && something_moved()) session_.state.not_planned.set(why_not_planned());
   if (!recorder_ || !trace_is_wanted()) return;
   if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
   const bool told = !session_.config.records_for_itself;

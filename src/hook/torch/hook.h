@@ -97,6 +97,7 @@ class Hook {
   void follow_plan(bool again = false);
   void stop_following(PlanEnd why);
   void try_plan();
+  std::string why_not_planned();
   void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
