@@ -32,12 +32,12 @@ FOREIGN = 0.1  # cores that others may use
 
 
 def busy_seconds():
-    """CPU time that all processes of the machine have used, and of that what our ended children have."""
+    """CPU time that all processes of the machine have used, or others have taken from it, and of that what our ended children have."""
     with open("/proc/stat", encoding="ascii") as file:
-        user, nice, system, _, _, irq, softirq, *_ = map(int, file.readline().split()[1:])
+        user, nice, system, _, _, irq, softirq, steal, *_ = map(int, file.readline().split()[1:])
     own = os.times()
     tick = os.sysconf("SC_CLK_TCK")
-    return (user + nice + system + irq + softirq) / tick, own.children_user + own.children_system
+    return (user + nice + system + irq + softirq + steal) / tick, own.children_user + own.children_system
 
 
 class Run:
@@ -73,6 +73,7 @@ class Swap:
         root = "/sys/fs/cgroup"
         self.new = os.path.exists(f"{root}/cgroup.controllers")
         self.root = root if self.new else f"{root}/memory"
+        self.command(size, [])  # A group with a limit can be made.
         self.file = os.path.join(folder, "swap")
         with open(self.file, "wb") as file:
             os.chmod(self.file, 0o600)
@@ -99,9 +100,14 @@ class Swap:
         return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *script]
 
     def end(self):
-        subprocess.run(["swapoff", self.file], capture_output=True, check=False)
+        off = subprocess.run(["swapoff", self.file], capture_output=True, text=True, check=False)
+        if off.returncode != 0:
+            print(f"{self.file} is still used for swapping: {off.stderr.strip()}", file=sys.stderr)
         for group in self.groups:
-            os.rmdir(group)
+            try:
+                os.rmdir(group)
+            except OSError as error:
+                print(f"{group} is left: {error}", file=sys.stderr)
 
 
 class Cell:

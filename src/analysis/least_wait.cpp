@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace spillway {
@@ -51,55 +52,98 @@ class Whole {
   std::vector<bool> whole_;  // by tensor
 };
 
-// What a stretch of kernels uses of what had bytes before, each byte once.
-class UsedBytes {
+// Bytes that a stretch of kernels touches, each once.
+class TouchedBytes {
  public:
-  UsedBytes(const Trace& trace, const Lifetimes& lifetimes, const Whole& before)
-      : trace_(trace), lifetimes_(lifetimes), before_(before), counted_(trace.tensors.size()) {}
+  // What the stretch's first kernel touches; `whole`: as it ends.
+  TouchedBytes(const Trace& trace, const Lifetimes& lifetimes, std::size_t first, const Whole& whole)
+      : trace_(trace), lifetimes_(lifetimes), whole_(whole), counted_(trace.tensors.size()) {
+    for_each_access(trace.kernels[first], [&](const Access& access) { count(access); });
+  }
 
+  // Of what had bytes as the first one ended.
   void add(std::size_t kernel) {
     for (const TensorId born : lifetimes_.births[kernel]) counted_[born.value] = trace_[born].bytes;
     for_each_access(trace_.kernels[kernel], [&](const Access& access) {
-      Bytes& counted = counted_[access.tensor.value];
-      const Bytes touched = access.sparse ? Bytes{} : access.end - access.begin;
-      if (!before_[access.tensor] || touched <= counted) return;
-      bytes_ += touched - counted;
-      counted = touched;
+      if (whole_[access.tensor]) count(access);
     });
   }
   Bytes bytes() const { return bytes_; }
 
  private:
+  void count(const Access& access) {
+    Bytes& counted = counted_[access.tensor.value];
+    const Bytes touched = access.sparse ? Bytes{} : access.end - access.begin;
+    if (touched <= counted) return;
+    bytes_ += touched - counted;
+    counted = touched;
+  }
+
   const Trace& trace_;
   const Lifetimes& lifetimes_;
-  const Whole& before_;
+  const Whole& whole_;
   std::vector<Bytes> counted_;  // by tensor
   Bytes bytes_;
 };
 
+// By kernel, what is there when it starts and until it ends, if that fits: all of the tensors that it touches, and the
+// tensors that may share a block with one of these.
+std::vector<Bytes> working_sets(const Trace& trace) {
+  constexpr Bytes kSharesBlocks = 4_KiB, kAlignment{64};
+  Bytes small;
+  for (const Tensor& tensor : trace.tensors)
+    if (tensor.bytes < kSharesBlocks) small += tensor.bytes + kAlignment;
+  std::vector<Bytes> result;
+  std::vector<TensorId> touched;
+  for (const Kernel& kernel : trace.kernels) {
+    touched.clear();
+    for_each_access(kernel, [&](const Access& access) { touched.push_back(access.tensor); });
+    std::ranges::sort(touched);
+    Bytes sum = small;
+    for (std::size_t i = 0; i < touched.size(); ++i)
+      if ((i == 0 || touched[i] != touched[i - 1]) && trace[touched[i]].bytes >= kSharesBlocks)
+        sum += trace[touched[i]].bytes;
+    result.push_back(sum);
+  }
+  return result;
+}
+
+// The largest working set of each of 128 parts: before it, the least of what is used later can be there already.
+std::vector<bool> beginnings(std::span<const Bytes> working_sets) {
+  std::vector<bool> begins(working_sets.size());
+  const std::size_t step = (working_sets.size() + kBeginnings - 1) / kBeginnings;
+  for (std::size_t part = 0; part < working_sets.size(); part += step) {
+    const auto kernels = working_sets.subspan(part, std::min(step, working_sets.size() - part));
+    begins[part + static_cast<std::size_t>(std::ranges::max_element(kernels) - kernels.begin())] = true;
+  }
+  return begins;
+}
+
 }  // namespace
 
-Nanos least_wait(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity, BytesPerSecond rate) {
+Nanos least_wait(const Trace& trace, const Lifetimes& lifetimes, Bytes device, Bytes host, BytesPerSecond rate) {
   const std::size_t kernels = trace.kernels.size();
-  const std::size_t step = (kernels + kBeginnings - 1) / kBeginnings;
-  std::vector<Nanos> waited(kernels + 1);  // before each kernel
+  const std::vector<Bytes> sets = working_sets(trace);
+  const std::vector<bool> begins = beginnings(sets);
+  std::vector<Nanos> waited(kernels);  // before each kernel's start
   Whole whole(trace, lifetimes);
   const auto stretch_from = [&](std::size_t begin) {
-    UsedBytes used(trace, lifetimes, whole);
+    TouchedBytes touched(trace, lifetimes, begin, whole);
     Nanos ran;
-    for (std::size_t kernel = begin; kernel < kernels; ++kernel) {
-      used.add(kernel);
-      ran += trace.kernels[kernel].gap + trace.kernels[kernel].duration;
-      const Nanos comes = transfer_time(excess(used.bytes(), capacity), rate);
-      waited[kernel + 1] = std::max(waited[kernel + 1], waited[begin] + excess(comes, ran));
+    for (std::size_t kernel = begin + 1; kernel < kernels; ++kernel) {
+      touched.add(kernel);
+      ran += trace.kernels[kernel].gap;
+      const Nanos comes = transfer_time(excess(touched.bytes(), device + host), rate);
+      if (sets[kernel] <= device) waited[kernel] = std::max(waited[kernel], waited[begin] + excess(comes, ran));
+      ran += trace.kernels[kernel].duration;
     }
   };
   for (std::size_t kernel = 0; kernel < kernels; ++kernel) {
-    if (kernel % step == 0) stretch_from(kernel);
-    waited[kernel + 1] = std::max(waited[kernel + 1], waited[kernel]);
+    if (kernel > 0) waited[kernel] = std::max(waited[kernel], waited[kernel - 1]);
     whole.pass(kernel);
+    if (begins[kernel] && sets[kernel] <= device) stretch_from(kernel);
   }
-  return waited[kernels];
+  return kernels == 0 ? Nanos{} : waited.back();
 }
 
 }  // namespace spillway

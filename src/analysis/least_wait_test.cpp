@@ -9,56 +9,65 @@
 namespace spillway {
 namespace {
 
-// A kernel of 10 ns reads, or makes, one tensor of 100 bytes.
+// A kernel of 10 us, 2 of them before its start, reads, or makes, one tensor of 100 KiB.
 struct UsedBy {
   std::uint32_t tensor;
   bool makes = false;
 };
+constexpr BytesPerSecond kRate{1'024'000'000};  // 100 KiB in 100 us
+constexpr Nanos us(std::uint64_t count) { return {1000 * count}; }
 Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector<UsedBy>& uses, Bytes capacity,
-              BytesPerSecond rate = {1'000'000'000}) {
+              BytesPerSecond rate = kRate) {
   Trace trace{.name = "uses", .source = "test", .tensors = {}, .kernels = {}};
   for (std::uint32_t tensor = 0; tensor < tensors; ++tensor)
     trace.tensors.push_back({.name = "t",
-                             .bytes = {100},
+                             .bytes = 100_KiB,
                              .kind = TensorKind::other,
                              .persistent = tensor < persistent,
                              .carried_from = {}});
   for (const UsedBy& use : uses) {
     Kernel kernel{.name = "k",
                   .phase = Phase::other,
-                  .duration = {8},
-                  .gap = {2},
+                  .duration = us(8),
+                  .gap = us(2),
                   .reads = {},
                   .writes = {},
                   .frees = {},
                   .flops = {}};
-    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = {100}});
+    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = 100_KiB});
     trace.kernels.push_back(kernel);
   }
   EXPECT_TRUE(validate(trace, "uses"));
-  return least_wait(trace, analyse_lifetimes(trace), capacity, rate);
+  return least_wait(trace, analyse_lifetimes(trace), capacity, {}, rate);
 }
 
-TEST(LeastWait, IsNothingWhereAllFits) { EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, {300}), Nanos{}); }
+TEST(LeastWait, IsNothingWhereAllFits) { EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, 300_KiB), Nanos{}); }
 
+// From the end of the first kernel to the start of the last one.
 TEST(LeastWait, IsWhatComesLessTheTimeThatKernelsRunMeanwhile) {
-  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, {200}), Nanos{100 - 30});
-  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, {200}, {2'000'000'000}), Nanos{50 - 30});
-  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, {200}, {20'000'000'000}), Nanos{});
+  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, 200_KiB), us(100 - 2 - 8 - 2));
+  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, 200_KiB, {2 * kRate.value}), us(50 - 12));
+  EXPECT_EQ(wait_of(3, 3, {{0}, {1}, {2}}, 200_KiB, {20 * kRate.value}), Nanos{});
 }
 
-TEST(LeastWait, CountsWhatIsUsedTwiceOnceAndWhatIsMadeNever) {
-  EXPECT_EQ(wait_of(2, 3, {{0}, {1}, {0}, {1}, {2, true}}, {200}), Nanos{});
-  EXPECT_EQ(wait_of(2, 3, {{0}, {1}, {2, true}}, {100}), Nanos{100 - 20});
+TEST(LeastWait, CountsWhatIsUsedTwiceOnce) { EXPECT_EQ(wait_of(2, 2, {{0}, {1}, {0}, {1}}, 200_KiB), Nanos{}); }
+
+// What is made need not come, but takes its place.
+TEST(LeastWait, CountsWhatIsMadeWhereItIsThereFirst) {
+  EXPECT_EQ(wait_of(2, 3, {{0}, {1}, {2, true}}, 200_KiB), Nanos{});
+  EXPECT_EQ(wait_of(2, 3, {{2, true}, {0}, {1}}, 200_KiB), us(100 - 12));
 }
 
-// Between two stretches that each use much in little time one tensor is used over and over.
+// Each of four comes while nothing runs: before it the device is full of the one before.
 TEST(LeastWait, AddsUpTheWaitsOfStretchesApart) {
   std::vector<UsedBy> uses{{0}, {1}, {2}};
-  for (int idle = 0; idle < 20; ++idle) uses.push_back({2});
+  for (int idle = 0; idle < 40; ++idle) uses.push_back({2});
   for (const std::uint32_t tensor : {0u, 1u}) uses.push_back({tensor});
-  EXPECT_EQ(wait_of(3, 3, uses, {100}), Nanos{2 * (200 - 30)});
+  EXPECT_EQ(wait_of(3, 3, uses, 100_KiB), us(4 * (100 - 2)));
 }
+
+// Nobody knows when a kernel of which only parts fit has what of it.
+TEST(LeastWait, SaysNothingOfKernelsThatDoNotFit) { EXPECT_EQ(wait_of(2, 2, {{0}, {1}}, 99_KiB), Nanos{}); }
 
 }  // namespace
 }  // namespace spillway

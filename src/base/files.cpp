@@ -66,11 +66,17 @@ std::unexpected<Error> cannot_write(const std::string& path, int error) {
                                     errno_text(error)));
 }
 
-// The file under a temporary name, beside the one that it will replace.
+// The file that will replace another one. It has no name until then, so that nothing is left of it if we are killed;
+// or, where the file system cannot do that, a temporary one beside the other's.
 struct Draft {
   UniqueFd fd;
   std::string name, target;
 };
+
+std::string temporary_name(const std::string& target, unsigned attempt) {
+  return fmt::format("{}.{}-{}", target, ::getpid(), attempt);
+}
+constexpr unsigned kAttempts = 100;
 
 // `there`: what path names now, if anything.
 Result<Draft> open_draft(const std::string& path, const struct stat* there) {
@@ -79,14 +85,30 @@ Result<Draft> open_draft(const std::string& path, const struct stat* there) {
   std::filesystem::path end = path;
   for (int links = 0; links < 40 && std::filesystem::is_symlink(end, error); ++links)
     end = end.parent_path() / std::filesystem::read_symlink(end, error);
-  const std::string target = end.string();
+  const std::string target = end.string(), folder = end.parent_path().string();
+  const mode_t mode = there != nullptr ? 0600 : 0666;
+  const int nameless = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+  if (nameless >= 0) return Draft{UniqueFd(nameless), "", target};
   // Not mkstemp(), which gives rights that only umask() could mend, and that is every thread's.
   for (unsigned attempt = 0;; ++attempt) {
-    std::string name = fmt::format("{}.{}-{}", target, ::getpid(), attempt);
-    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, there != nullptr ? 0600 : 0666);
+    std::string name = temporary_name(target, attempt);
+    const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd >= 0) return Draft{UniqueFd(fd), std::move(name), target};
-    if (errno != EEXIST || attempt == 100) return cannot_write(path, errno);
+    if (errno != EEXIST || attempt == kAttempts) return cannot_write(path, errno);
   }
+}
+
+// 0 or an errno. Only a file with a name can replace another one, so it gets one for that moment.
+int put_in_place(Draft& draft) {
+  const std::string open_file = fmt::format("/proc/self/fd/{}", draft.fd.get());
+  for (unsigned attempt = 0; draft.name.empty(); ++attempt) {
+    std::string name = temporary_name(draft.target, attempt);
+    if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      draft.name = std::move(name);
+    else if (errno != EEXIST || attempt == kAttempts)
+      return errno;
+  }
+  return ::rename(draft.name.c_str(), draft.target.c_str()) == 0 ? 0 : errno;
 }
 
 // In a sticky folder such as /tmp nobody may replace somebody else's file.
@@ -104,7 +126,7 @@ Result<> try_to_write(const std::string& path) {
   struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   TRY(const Draft draft, open_draft(path, exists ? &status : nullptr));
-  ::unlink(draft.name.c_str());
+  if (!draft.name.empty()) ::unlink(draft.name.c_str());
   if (exists && is_somebody_elses(draft.target, status)) return cannot_write(path, EPERM);
   return {};
 }
@@ -126,16 +148,15 @@ Result<> write_file(const std::string& path, std::string_view content) {
     const int error = write_all(fd.get(), content);
     return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
   }
-  TRY(const Draft draft, open_draft(path, exists ? &status : nullptr));
+  TRY(Draft draft, open_draft(path, exists ? &status : nullptr));
   const int fd = draft.fd.get();
   const auto give_up = [&](int error) {
-    ::unlink(draft.name.c_str());
+    if (!draft.name.empty()) ::unlink(draft.name.c_str());
     return cannot_write(path, error);
   };
   if (exists && ::fchmod(fd, status.st_mode & 07777) != 0) return give_up(errno);
   if (const int error = write_all(fd, content)) return give_up(error);
-  if (::fsync(fd) != 0 && errno != EINVAL) return give_up(errno);
-  if (::rename(draft.name.c_str(), draft.target.c_str()) != 0) return give_up(errno);
+  if (const int error = put_in_place(draft)) return give_up(error);
   return {};
 }
 

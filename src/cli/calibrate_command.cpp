@@ -21,19 +21,21 @@ struct CalibrateOptions {
   bool json = false;
 };
 
-Result<int> calibrate(const CalibrateOptions& options) {
+Result<int> run(const CalibrateOptions& options) {
   Table table(
       {{"SSD of", Align::left}, {"memory"}, {"fault"}, {"SSD read"}, {"write"}, {"latency"}, {"kept in", Align::left}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string not_kept;
   for (const std::string& folder : options.ssd_folders) {
-    TRY(const MachineModel machine, machine_by_name("this", folder, true));
-    const std::string kept = this_machine_file(folder);
+    TRY(const Calibration calibration, calibrate(folder));
+    const MachineModel& machine = calibration.machine;
+    if (!calibration.not_kept.empty()) not_kept = calibration.not_kept;
     table.add_row({printable(folder), to_text(machine.link.to_device), to_text(machine.fault.cost),
                    to_text(machine.ssd_read()), to_text(machine.ssd_write()), to_text(machine.ssd.read_latency),
-                   kept.empty() ? "nowhere" : printable(kept)});
+                   calibration.file.empty() ? "nowhere" : printable(calibration.file)});
     nlohmann::ordered_json& one = list.emplace_back();
     one["ssd"] = folder;
-    one["file"] = kept.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(kept);
+    one["file"] = calibration.file.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(calibration.file);
     for (const MachineValue& value : values_of(machine))
       one[std::string(value.key)] =
           value.is_time ? nlohmann::ordered_json(seconds(Nanos{value.number})) : nlohmann::ordered_json(value.number);
@@ -41,6 +43,8 @@ Result<int> calibrate(const CalibrateOptions& options) {
   nlohmann::ordered_json report = new_report();
   report["machines"] = std::move(list);
   TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  if (!not_kept.empty())
+    return fail(Errc::io, fmt::format("what was measured is not kept, so every run will measure: {}", not_kept));
   return kSuccess;
 }
 
@@ -58,7 +62,7 @@ void add_calibrate_command(CLI::App& app, int& status) {
       ->capture_default_str()
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
-  command->callback([options, &status] { status = finish(calibrate(*options)); });
+  command->callback([options, &status] { status = finish(run(*options)); });
 }
 
 }  // namespace spillway

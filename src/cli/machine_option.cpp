@@ -32,21 +32,24 @@ Result<MachineModel> measure(const std::string& ssd_folder) {
   return machine;
 }
 
-ThisMachine this_machine_at(const std::string& ssd_folder, bool again) {
+ThisMachine this_machine_at(const std::string& ssd_folder) {
   std::error_code error;  // What cannot be resolved, the measurement will complain about.
   const std::string folder = std::filesystem::weakly_canonical(ssd_folder, error).string();
-  return {.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder(), .again = again};
+  return {.ssd_folder = error ? ssd_folder : folder, .cache_folder = user_cache_folder()};
 }
 
 }  // namespace
 
-Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool again) {
-  return name == "this" ? this_machine(this_machine_at(ssd_folder, again), measure) : load_machine(name);
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder) {
+  return name == "this" ? this_machine(this_machine_at(ssd_folder), measure) : load_machine(name);
 }
 
-std::string this_machine_file(const std::string& ssd_folder) {
-  const ThisMachine options = this_machine_at(ssd_folder, false);
-  return options.cache_folder.empty() ? "" : kept_in(options);
+Result<Calibration> calibrate(const std::string& ssd_folder) {
+  const ThisMachine options = this_machine_at(ssd_folder);
+  TRY(Measured measured, measure_this_machine(options, measure));
+  return Calibration{.machine = std::move(measured.machine),
+                     .file = measured.not_kept.empty() ? kept_in(options) : "",
+                     .not_kept = std::move(measured.not_kept)};
 }
 
 void MachineOption::add_to(CLI::App& command) {

@@ -12,12 +12,16 @@ class App;
 
 namespace spillway {
 
-// A preset, a FILE.toml, or `this`: the machine that we run on, measured once with the SSD that holds the folder, or
-// `again`.
-Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool again = false);
+// A preset, a FILE.toml, or `this`: the machine that we run on, measured once with the SSD that holds the folder.
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder);
 
-// Where what was measured of `this` is kept; empty if nowhere.
-std::string this_machine_file(const std::string& ssd_folder);
+// `this`, measured anew.
+struct Calibration {
+  MachineModel machine;
+  std::string file;      // that keeps it
+  std::string not_kept;  // or why none does
+};
+Result<Calibration> calibrate(const std::string& ssd_folder);
 
 // --machine, --set and --ssd, which several commands share.
 struct MachineOption {

@@ -43,7 +43,9 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   std::vector<Bytes> budgets;
   for (const double part : parts)
     budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
-  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), budgets));
+  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), budgets, [] {
+        return has_waiting_signal();  // They are blocked since the script has ended.
+      }));
   Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
     result.budgets.push_back(

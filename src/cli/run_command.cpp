@@ -13,13 +13,14 @@
 #include "hook/pager/usable_memory.h"
 #include "hook/planning/given_plan.h"
 #include "hook/planning/save_proposed.h"
+#include "hook/session/disk_watch.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
 #include "hook/session/output_file.h"
+#include "hook/session/pager_trial.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
-#include "hook/session/transfer_watch.h"
 #include "journal/journal_file.h"
 #include "policies/policies.h"
 
@@ -30,6 +31,7 @@ namespace fs = std::filesystem;
 
 constexpr double kPartOfFree = 0.9;  // of free memory, for a run without limit
 constexpr Nanos kLeastIoTimeout{100'000'000};
+constexpr Nanos kLeastForTrial{5'000'000'000};  // A block is written and read, and much else is tried.
 // In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
 constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
@@ -57,32 +59,26 @@ class RecordFolder {
     std::error_code not_empty;
     if (made_) fs::remove(path_, not_empty);
   }
-  Result<std::string> trace_file() {
-    TRY_VOID(make());
-    return check_output("--record", (path_ / kTraceName).string());
+  Result<std::string> trace_file() { return new_file(path_ / kTraceName); }
+  Result<std::string> journal_file() { return new_file(path_ / kJournalName); }
+  // Of the plan and its trace, without their ends.
+  Result<std::string> blocks() {
+    const PlanFiles files = plan_files((path_ / kBlocksName).string());
+    TRY_VOID(new_file(files.plan));
+    TRY(const std::string trace, new_file(files.trace));
+    return trace.substr(0, trace.rfind('.'));
   }
+
+ private:
   // One that is there is of another run, and nobody shall take it for this one's.
-  Result<std::string> journal_file() {
+  Result<std::string> new_file(const fs::path& path) {
     TRY_VOID(make());
-    TRY(std::string file, check_output("--record", (path_ / kJournalName).string()));
+    TRY(std::string file, check_output("--record", path.string()));
     std::error_code none;
     if (fs::is_regular_file(file, none)) fs::remove(file, none);
     return file;
   }
 
-  // Of the plan and its trace, without their ends. Those of another run go, as its journal does.
-  Result<std::string> blocks() {
-    TRY_VOID(make());
-    const PlanFiles files = plan_files((path_ / kBlocksName).string());
-    TRY(const std::string plan, check_output("--record", files.plan));
-    TRY(const std::string trace, check_output("--record", files.trace));
-    std::error_code none;
-    for (const std::string& file : {plan, trace})
-      if (fs::is_regular_file(file, none)) fs::remove(file, none);
-    return trace.substr(0, trace.rfind('.'));
-  }
-
- private:
   Result<> make() {
     std::error_code error;
     if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
@@ -152,7 +148,10 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
                Bytes{config.host_budget_bytes})
             .value;
   }
-  TRY(config.eviction_path, Pager::check(pager_config(config)));
+  const Nanos for_trial = *io_timeout == Nanos{} ? Nanos{} : std::max(*io_timeout, kLeastForTrial);
+  TRY(const Pager::Found found, try_pager(pager_config(config), for_trial));
+  config.eviction_path = found.method;
+  config.ssd_free_bytes = found.ssd.value;
   if (plans(options.policy) || config.unlimited) measure(config);
   return {};
 }
@@ -181,11 +180,11 @@ Result<int> run(const RunOptions& options) {
   }
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
-  TransferWatch transfers(*session);
+  DiskWatch disks(*session);
   bool told = false;
   TRY(const Supervised supervised, launch(session, options.command, [&] {
         if (status) status->draw();
-        const std::string overdue = transfers.overdue(Nanos{monotonic_ns()});
+        const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
         if (overdue.empty()) return true;
         status.reset();
         tell(fmt::format("spillway: error: {}\n", overdue));  // Ending what waits for a disk may take long.

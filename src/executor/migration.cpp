@@ -134,7 +134,8 @@ bool Migration::eviction_possible(BlockId block) const {
 void Migration::begin_plan(PlanOptions options, Foresight foresight) {
   plan_ = options;
   foresight_ = std::move(foresight);
-  foresight_.used({{0}, table_.block_count()});  // Of those that it knows nothing of their uses count from now on.
+  for (BlockId block{0}; block.value < table_.block_count(); ++block.value)
+    if (table_.live(block)) foresight_.used({block, 1});  // What it knows nothing of counts as used now.
   expected_.clear();
   evictions_ = {};
   prefetches_ = {};

@@ -36,7 +36,6 @@ class RandomRun {
   std::mt19937_64 random_;
   Nanos at_{1'000'000};
   std::vector<BlockRange> tensors_;  // by id; of no blocks: dead
-  std::vector<std::uint32_t> tensors_in_;
   Stream streams_[3];
   std::vector<MoveId> flights_;
   std::vector<BlockAccess> accesses_;

@@ -39,10 +39,11 @@ std::string id_of_ssd(const std::string& folder) {
 
 // Memory and page faults are those measured last, whichever SSD that was for. Of two programs that keep something at
 // once one may be forgotten: it is measured again.
-void keep(const ThisMachine& options, const std::string& id, const MachineModel& machine) {
+Result<> keep(const ThisMachine& options, const std::string& id, const MachineModel& machine) {
+  if (options.cache_folder.empty()) return fail(Errc::unavailable, "neither XDG_CACHE_HOME nor HOME names a folder");
   std::error_code error;
   std::filesystem::create_directories(options.cache_folder, error);
-  if (error) return;  // The measurement is good without its copy.
+  if (error) return fail(Errc::io, fmt::format("cannot make {}: {}", options.cache_folder, error.message()));
   MachineBySsd kept = load_kept(options);
   while (!kept.contains(id) && kept.size() >= kMostKept) kept.erase(kept.begin());
   for (auto& [other, entry] : kept) {
@@ -51,7 +52,7 @@ void keep(const ThisMachine& options, const std::string& id, const MachineModel&
     entry.machine.ssd = ssd;
   }
   kept[id] = {.folder = options.ssd_folder, .machine = machine};
-  (void)write_file(kept_in(options), to_toml(kept));
+  return write_file(kept_in(options), to_toml(kept));
 }
 
 }  // namespace
@@ -68,17 +69,21 @@ std::string user_cache_folder() {
 }
 
 Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe) {
-  const std::string id = id_of_ssd(options.ssd_folder);
-  if (!options.cache_folder.empty() && !options.again) {
+  if (!options.cache_folder.empty()) {
     const MachineBySsd kept = load_kept(options);
-    if (const auto found = kept.find(id); found != kept.end()) return found->second.machine;
+    if (const auto found = kept.find(id_of_ssd(options.ssd_folder)); found != kept.end()) return found->second.machine;
   }
-  TRY(MachineModel measured, probe(options.ssd_folder));
-  measured.name = "this";
+  TRY(Measured measured, measure_this_machine(options, probe));
+  return std::move(measured.machine);
+}
+
+Result<Measured> measure_this_machine(const ThisMachine& options, const Probe& probe) {
+  TRY(MachineModel probed, probe(options.ssd_folder));
+  probed.name = "this";
   // The same check, limits and hash as for any other file.
-  TRY(MachineModel machine, parse_machine(to_toml(measured), "this machine, as measured"));
-  if (!options.cache_folder.empty()) keep(options, id, machine);
-  return machine;
+  TRY(MachineModel machine, parse_machine(to_toml(probed), "this machine, as measured"));
+  const auto kept = keep(options, id_of_ssd(options.ssd_folder), machine);
+  return Measured{std::move(machine), kept ? "" : kept.error().message};
 }
 
 }  // namespace spillway

@@ -14,7 +14,6 @@ using Probe = std::function<Result<MachineModel>(const std::string& ssd_folder)>
 struct ThisMachine {
   std::string ssd_folder;
   std::string cache_folder;  // empty: measured anew each time
-  bool again = false;        // measure even though the cache has an answer
 };
 
 // "$XDG_CACHE_HOME/spillway" or "$HOME/.cache/spillway"; empty where neither is set.
@@ -26,5 +25,12 @@ std::string kept_in(const ThisMachine& options);
 // The machine named "this" with the SSD that holds the folder: what the probe measured once, kept in a file that can be
 // read and edited. A kept file that cannot be read is measured anew; one that cannot be written is no error.
 Result<MachineModel> this_machine(const ThisMachine& options, const Probe& probe);
+
+// The same, whatever is kept.
+struct Measured {
+  MachineModel machine;
+  std::string not_kept;  // why, if it is not
+};
+Result<Measured> measure_this_machine(const ThisMachine& options, const Probe& probe);
 
 }  // namespace spillway

@@ -41,7 +41,9 @@ TEST_F(ThisMachineTest, IsMeasuredOnceForEachFolderAndKept) {
   EXPECT_EQ(second->hash, first->hash);
   ASSERT_TRUE(this_machine({.ssd_folder = "/other", .cache_folder = options.cache_folder}, probe()));
   EXPECT_EQ(measured_, 2);
-  ASSERT_TRUE(this_machine({.ssd_folder = "/ssd", .cache_folder = options.cache_folder, .again = true}, probe()));
+  const auto again = measure_this_machine(options, probe());
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->not_kept, "");
   EXPECT_EQ(measured_, 3);
 }
 
@@ -102,6 +104,9 @@ TEST_F(ThisMachineTest, IsStillMeasuredWhereNothingCanBeKept) {
   EXPECT_TRUE(this_machine({.ssd_folder = "/ssd", .cache_folder = "/dev/null/cache"}, probe()));
   EXPECT_TRUE(this_machine({.ssd_folder = "/ssd", .cache_folder = ""}, probe()));
   EXPECT_EQ(measured_, 2);
+  const auto measured = measure_this_machine({.ssd_folder = "/ssd", .cache_folder = "/dev/null/cache"}, probe());
+  ASSERT_TRUE(measured);
+  EXPECT_TRUE(measured->not_kept.contains("/dev/null/cache")) << measured->not_kept;
 }
 
 TEST_F(ThisMachineTest, AFailedOrImpossibleMeasurementIsAnErrorAndNotKept) {

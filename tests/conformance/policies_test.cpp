@@ -79,9 +79,9 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
         RC_ASSERT(result->moved(Tier::device, Tier::host) + result->moved(Tier::device, Tier::ssd) >= least.out);
       }
       if (result->steady && !policy.traits.unlimited_device) {
-        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, model.device.memory, model.link.to_device));
-        const Bytes above = model.device.memory + (policy.traits.uses_host ? model.host.memory : Bytes{});
-        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, above, model.ssd_read()));
+        const Bytes device = model.device.memory, host = policy.traits.uses_host ? model.host.memory : Bytes{};
+        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, device, {}, model.link.to_device));
+        RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, device, host, model.ssd_read()));
       }
       if (fits) RC_ASSERT(all_moved(*result) == Bytes{} && result->stall() == Nanos{} && result->faults == 0u);
     }

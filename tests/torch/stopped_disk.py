@@ -1,6 +1,7 @@
 """stopped_disk.py SPILLWAY: a file system that answers no more (it is frozen, as a hung disk's would be) ends the run within
 --io-timeout, with a word about what was waited for."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -13,15 +14,9 @@ FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 ENOUGH = 120  # seconds
 
 
-def a_disk_that_stops_answering_ends_the_run_with_a_word(spillway):
-    if "--in-its-own-mounts" not in sys.argv:  # A mount that nobody else sees goes with its last process.
-        if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
-            skip("this user may not mount a file system")
-        inner = subprocess.run(["unshare", "-m", sys.executable, __file__, spillway, "--in-its-own-mounts"], check=False)
-        if inner.returncode == 77:
-            sys.exit(77)
-        check(inner.returncode == 0, inner.returncode)
-        return
+@contextlib.contextmanager
+def a_disk():
+    """A file system of its own, in a folder; nobody uses it at the end."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         image, disk = os.path.join(folder, "image"), os.path.join(folder, "disk")
         os.mkdir(disk)
@@ -30,28 +25,79 @@ def a_disk_that_stops_answering_ends_the_run_with_a_word(spillway):
         subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
         if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True).returncode != 0:
             skip("this user may not mount a file system")
-        command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
-                   "--", *script("sweeps_for_ever.py")]
-        path = os.path.join(folder, "errors")  # No pipe: threads of the script that wait for the disk keep it open.
-        with open(path, "w", encoding="utf-8") as errors:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+        yield disk
+        subprocess.run(["umount", "--lazy", disk], check=True)  # The kernel may still be tidying up.
+
+
+@contextlib.contextmanager
+def frozen(disk):
+    root = os.open(disk, os.O_RDONLY)
+    fcntl.ioctl(root, FIFREEZE, 0)
+    try:
+        yield
+    finally:
+        fcntl.ioctl(root, FITHAW, 0)
+        os.close(root)
+
+
+def start(spillway, disk, name):
+    """A run of that script; what it says goes into a file, since its threads that wait for the disk would keep a pipe open."""
+    command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
+               "--", *script(name)]
+    with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+
+
+def what_it_said(process, disk):
+    check(process.returncode == 1, process.returncode)
+    with open(f"{disk}.errors", encoding="utf-8") as errors:
+        said = errors.read()
+    check(said.startswith(f"spillway: error: {disk} has not answered ") and "--io-timeout" in said, said)
+    return said
+
+
+def ends_when_it_is_frozen(spillway, name):
+    """The script has printed something before."""
+    with a_disk() as disk:
+        process = start(spillway, disk, name)
         check(process.stdout.readline(), "nothing was printed")
-        root = os.open(disk, os.O_RDONLY)
-        fcntl.ioctl(root, FIFREEZE, 0)
-        try:
-            process.wait(timeout=ENOUGH)
-        finally:
-            process.kill()
-            fcntl.ioctl(root, FITHAW, 0)
-            os.close(root)
-            process.stdout.read()  # By its end nobody uses the disk any more.
-            subprocess.run(["umount", "--lazy", disk], check=True)  # The kernel may still be tidying up.
-        with open(path, encoding="utf-8") as errors:
-            said = errors.read()
-        check(process.returncode == 1, process.returncode, said)
-        check(said.startswith(f"spillway: error: {disk} has not answered a ") and "--io-timeout" in said, said)
-        check("could not be ended: " in said, said)  # What waits in the kernel ends with the disk's answer.
+        with frozen(disk):
+            try:
+                process.wait(timeout=ENOUGH)
+            finally:
+                process.kill()
+        process.stdout.read()  # By its end nobody uses the disk any more.
+        return what_it_said(process, disk)
+
+
+def a_disk_that_stops_answering_ends_the_run_with_a_word(spillway):
+    said = ends_when_it_is_frozen(spillway, "sweeps_for_ever.py")
+    check(" of a block for " in said, said)
+    check("could not be ended: " in said, said)  # What waits in the kernel ends with the disk's answer.
+
+
+def so_does_one_that_gives_no_space_any_more(spillway):
+    said = ends_when_it_is_frozen(spillway, "grows_for_ever.py")
+    check("asked for space" in said, said)
+
+
+def one_that_does_not_answer_from_the_beginning_on_lets_no_script_start(spillway):
+    with a_disk() as disk:
+        with frozen(disk):
+            process = start(spillway, disk, "sweeps_for_ever.py")
+            try:
+                process.wait(timeout=ENOUGH)
+            finally:
+                process.kill()
+        check(process.stdout.read() == b"", "the script ran")
+        said = what_it_said(process, disk)
+        check("on trial" in said, said)
 
 
 if __name__ == "__main__":
-    run_all(a_disk_that_stops_answering_ends_the_run_with_a_word)
+    if "--in-its-own-mounts" not in sys.argv:  # A mount that nobody else sees goes with its last process.
+        if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+            skip("this user may not mount a file system")
+        sys.exit(subprocess.run(["unshare", "-m", sys.executable, __file__, *sys.argv[1:], "--in-its-own-mounts"], check=False).returncode)
+    run_all(a_disk_that_stops_answering_ends_the_run_with_a_word, so_does_one_that_gives_no_space_any_more,
+            one_that_does_not_answer_from_the_beginning_on_lets_no_script_start)

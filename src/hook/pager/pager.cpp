@@ -65,7 +65,7 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       traffic_(machine_->range().blocks()),
       heap_(machine_->range().blocks()) {}
 
-Result<EvictionMethod> Pager::check(const PagerConfig& config) {
+Result<Pager::Found> Pager::check(const PagerConfig& config) {
   TRY_VOID(size_of(config));
   TRY(SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
   TRY(const EvictionMethod method, choose(config.method));
@@ -82,7 +82,7 @@ Result<EvictionMethod> Pager::check(const PagerConfig& config) {
                                         "with --ssd",
                                         config.ssd_directory, write ? "written" : "read back", errno_text(error)));
   }
-  return method;
+  return Found{.method = method, .ssd = kBlockBytes * file.capacity_slots()};
 }
 
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
@@ -248,7 +248,9 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
   const std::uint64_t slots = slots_needed(blocks) + slots_for_children();
   if (slots == 0) return {};
   std::string reason;
+  if (slots <= file_->reserved_slots()) return {};
   if (slots <= file_->capacity_slots()) {
+    const DiskWait wait(config_.asks_for_space);
     auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));
     if (reserved) return {};
     reason = "; " + reserved.error().message;
@@ -266,6 +268,7 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
 // is on the device, too. Copies give way where that is not had.
 void Pager::reserve_for_copies() {
   const std::lock_guard lock(mutex_);
+  const DiskWait wait(config_.asks_for_space);
   file_->reserve_if_plenty(most_blocks_ + kSlackBlocks + slots_for_children());
 }
 
@@ -292,6 +295,7 @@ std::optional<UniqueFd> Pager::before_fork() {
   if (!demand) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const std::uint64_t slots = slots_needed(heap_.blocks_in_use()) + *demand;
+  const DiskWait wait(config_.asks_for_space);
   const bool granted =
       slots <= file_->capacity_slots() && file_->reserve(static_cast<std::uint32_t>(slots)).has_value();
   if (granted) slots_for_children_ = *demand;
@@ -332,8 +336,8 @@ void Pager::script_ends() {
   if (active() && journal_) journal_->script_ended(kJournalPatience);
 }
 
-Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {
-  if (!active() || stream == Streams::kShared) return {};
+void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {
+  if (!active() || stream == Streams::kShared) return;
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
   bool all_there = true;
@@ -345,6 +349,7 @@ Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<c
     const BlockId first{range.index_of(begin)};
     const BlockRange blocks{first, range.index_of(last) - first.value + 1};
     accesses.push_back({blocks, extent.tensor, extent.writes, extent.sparse});
+    if (extent.sparse) continue;  // What of it is touched nobody knows: it is left to faults.
     for (BlockId block = blocks.first; block < blocks.end() && all_there; ++block.value)
       all_there = machine_->is_mapped(block);
   }
@@ -360,15 +365,13 @@ Nanos Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<c
   machine_->inbox().kernel_ready({stream, planned ? kernel.kernel : kNoKernel, accesses, kernel.execution, waits},
                                  urgent);
   const std::uint32_t own = ++readied_[stream.value];
-  if (!waits) return {};
-  const Nanos begin = now();
+  if (!waits) return;
+  machine_->stall().begin(now());
   std::atomic<std::uint32_t>& launches = machine_->launches(stream);
   for (std::uint32_t seen = launches.load(std::memory_order_acquire); seen != own;
        seen = launches.load(std::memory_order_acquire))
     launches.wait(seen, std::memory_order_acquire);
-  const Nanos waited = now() - begin;
-  launch_wait_.fetch_add(waited.value, std::memory_order_relaxed);
-  return waited;
+  machine_->stall().end(now());
 }
 
 void Pager::kernel_done(StreamId stream) {
@@ -386,7 +389,7 @@ PagerStats Pager::stats() const {
                    .unseen_writes = counted.unseen_writes(),
                    .held = {},
                    .peak = {},
-                   .stall = machine_->stall().total(now()) + Nanos{launch_wait_.load(std::memory_order_relaxed)}};
+                   .stall = machine_->stall().total(now())};
   for (const Tier from : kTiers) {
     stats.held[from] = counted.held(from);
     stats.peak[from] = counted.peak(from);

@@ -38,9 +38,12 @@ class Pager {
  public:
   static Result<std::unique_ptr<Pager>> start(PagerConfig config);
   // Whether it could be started here: the budgets, the directory, and the rights and abilities of this kernel, each
-  // tried for real and given back: the eviction method that it would use. The error says what is missing and the
-  // remedy.
-  static Result<EvictionMethod> check(const PagerConfig& config);
+  // tried for real and given back. The error says what is missing and the remedy.
+  struct Found {
+    EvictionMethod method;  // that it would use
+    Bytes ssd;              // that it could
+  };
+  static Result<Found> check(const PagerConfig& config);
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
@@ -59,7 +62,7 @@ class Pager {
   // A kernel is about to use these bytes (what is not managed is passed over), and has ended. One that has its place in
   // a plan's iteration waits here for all that it uses, if that fits, as do all where an online policy looks ahead;
   // returns how long. What is absent all the same it faults.
-  Nanos kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents);
+  void kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 
   // Places for a plan's tensors, counted as allocate() does; nothing if there are not enough addresses.
@@ -120,11 +123,10 @@ class Pager {
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};
   std::array<bool, Streams::kMost> end_is_urgent_{};
-  std::atomic<std::uint64_t> launch_wait_{0};  // nanoseconds
-  std::atomic<bool> memory_is_short_{false};   // once more was in use than the device holds
-  std::atomic<std::uint64_t> woken_at_{0};     // when a kernel last woke the run loop; nanoseconds
-  std::mutex plan_mutex_;                      // guards the next
-  std::shared_ptr<const RunPlan> adopted_;     // not followed yet
+  std::atomic<bool> memory_is_short_{false};  // once more was in use than the device holds
+  std::atomic<std::uint64_t> woken_at_{0};    // when a kernel last woke the run loop; nanoseconds
+  std::mutex plan_mutex_;                     // guards the next
+  std::shared_ptr<const RunPlan> adopted_;    // not followed yet
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's
   std::thread thread_;

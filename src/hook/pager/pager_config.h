@@ -12,6 +12,7 @@
 #include "executor/online_policy.h"
 #include "journal/journal_file.h"
 #include "machines/cpu/block_io.h"
+#include "machines/cpu/disk_wait.h"
 #include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
 
@@ -42,6 +43,7 @@ struct PagerConfig {
   std::function<void(const PagerStats&)> on_progress = {};
   std::function<void(std::string_view)> on_failure = end_process;
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
+  WaitsSince* asks_for_space = nullptr;  // says when allocations wait for the SSD's file system
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
   // ended.
   JournalOptions journal = {};

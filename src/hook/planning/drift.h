@@ -9,7 +9,7 @@ namespace spillway {
 
 // What a plan is made from that may change while the script goes on.
 struct PlanBasis {
-  Nanos sum;  // of all times in an iteration
+  Nanos sum;  // of the kernels' times in an iteration
   BytesPerSecond ssd_read, ssd_write;
 };
 

@@ -6,6 +6,7 @@
 namespace spillway {
 namespace {
 
+// Of an even number the lower one of the two in the middle: the first ones to be learned from are long.
 double median_seconds(std::vector<PlanTrial::Iteration> iterations, Nanos PlanTrial::Iteration::* time) {
   const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>((iterations.size() - 1) / 2);
   std::ranges::nth_element(iterations, middle, {}, time);

@@ -18,8 +18,9 @@ Planning::~Planning() {
 
 bool Planning::wants(const Recorder::Progress& progress, bool has_moved) const {
   if (thread_.joinable() || progress.iteration == 0) return false;
+  if (!has_moved) return false;
   if (progress.iteration != iteration_) return true;
-  if (decision_ == Decision::given_plan || (decision_ == Decision::no_plan && !has_moved)) return false;
+  if (decision_ == Decision::given_plan) return false;
   return progress.repetitions >= repetitions_ + least_ && has_drifted(basis_, basis(progress));
 }
 

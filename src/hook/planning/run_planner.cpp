@@ -42,33 +42,45 @@ std::optional<Best> best_of(std::vector<Best> candidates) {
   return *std::ranges::min_element(candidates, {}, [](const Best& one) { return all_moved(one.result); });
 }
 
+// Nothing if it cannot run there.
+Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trace, const Lifetimes& lifetimes,
+                                         const MachineModel& machine) {
+  Plan plan;
+  if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
+  plan.policy = policy.name;
+  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, policy.traits.uses_host, "plan"));
+  TRY(const SimulationResult result, simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr));
+  if (!result.feasible) return std::nullopt;
+  plan.predicted_seconds = seconds(result.iteration);
+  return Best{std::move(plan), result};
+}
+
 // Of the policies that the run may follow; nothing if none can.
 Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Best> candidates;
+  std::optional<Error> failure;
   for (const Policy& policy : kPolicies) {
     const bool without_plan = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
     if (!runs_for_real(policy)) continue;
     if (!without_plan && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
-    Plan plan;
-    if (policy.plan) plan = policy.plan({blocks.trace, lifetimes, input.machine});
-    plan.policy = policy.name;
-    TRY_VOID(
-        validate_plan(plan, blocks.trace, plan.trace_hash, lifetimes, input.machine, policy.traits.uses_host, "plan"));
-    TRY(const SimulationResult result,
-        simulate(blocks.trace, lifetimes, input.machine, policy.traits, policy.plan ? &plan : nullptr));
-    if (!result.feasible) continue;
-    plan.predicted_seconds = seconds(result.iteration);
-    if (asked_for) return Best{std::move(plan), result};
-    candidates.push_back({std::move(plan), result});
+    auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
+    if (!candidate)
+      failure = std::move(candidate).error();
+    else if (*candidate && asked_for)
+      return candidate;
+    else if (*candidate)
+      candidates.push_back(**std::move(candidate));
   }
+  if (candidates.empty() && failure) return std::unexpected(*std::move(failure));  // One's is not the others'.
   return best_of(std::move(candidates));
 }
 
 // The given plan, if it can be followed in this iteration. The error says what does not match.
 Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
   Best best{.plan = input.given->plan, .result = {}};
+  if (best.plan.moves() == 0) return fail(Errc::bad_input, fmt::format("{}: it moves nothing", input.given->file));
   const TraceShape shape = shape_of(blocks.trace);
   if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
     return fail(Errc::bad_input,
@@ -103,18 +115,18 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-// Kernels may find what they use anywhere in the budget; plans count on a part of it.
+// What no plan can do without, though plans count on a part of the budget only.
 LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine, Bytes budget) {
-  const LeastMoves device = least_moves(trace, lifetimes, machine.device.memory);
+  const LeastMoves device = least_moves(trace, lifetimes, budget);
   const Bytes host = machine.host.memory;
-  const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, machine.device.memory + host);
+  const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, budget + host);
   return {.device = device,
           .ssd = ssd,
           .time = std::max({transfer_time(device.in, machine.link.to_device),
                             transfer_time(device.out, machine.link.from_device),
                             transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
-          .wait = std::max(least_wait(trace, lifetimes, budget, machine.link.to_device),
-                           least_wait(trace, lifetimes, budget + host, machine.ssd_read()))};
+          .wait = std::max(least_wait(trace, lifetimes, budget, {}, machine.link.to_device),
+                           least_wait(trace, lifetimes, budget, host, machine.ssd_read()))};
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {
@@ -160,7 +172,8 @@ Places packed(const Trace& trace, std::uint64_t& end) {
 
 }  // namespace
 
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets) {
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
+                                        const std::function<bool()>& is_interrupted) {
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
   std::uint64_t end = placement.bytes.value;
@@ -174,6 +187,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
+    if (is_interrupted()) return fail(Errc::unavailable, "it was interrupted");
     machine.device.memory = excess(budget, unplanned);
     TRY(const auto best,
         best_of(
@@ -209,14 +223,11 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   Planned planned;
   std::optional<Best> best;
   if (input.given) {
-    auto given = best_given(blocks, input);
-    proposed->given = given.has_value();
-    if (given && given->plan.moves() == 0)
-      planned.refused = "it moves nothing";
-    else if (given)
+    if (auto given = best_given(blocks, input))
       best = *std::move(given);
     else
       planned.refused = given.error().message;
+    proposed->given = best.has_value();
   }
   if (!best) {
     TRY(best, best_of(blocks, input));

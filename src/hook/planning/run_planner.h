@@ -66,7 +66,9 @@ struct Prediction {
   std::string policy;              // empty: nothing would move
   LinkBound bound;
 };
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets);
+// For each budget; fails when the user does not want to wait for it any more.
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
+                                        const std::function<bool()>& is_interrupted);
 
 // Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
 inline constexpr std::uint32_t kSpareBlocks = 8;

@@ -166,7 +166,7 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
   const Bytes peak = std::ranges::max(analyse_lifetimes(trace).live);
   const std::array budgets{peak * 3, peak, Bytes{peak.value / 2}, kBlockBytes};
-  const auto predicted = predict(trace, *load_machine("a100"), budgets);
+  const auto predicted = predict(trace, *load_machine("a100"), budgets, [] { return false; });
   ASSERT_TRUE(predicted);
   ASSERT_EQ(predicted->size(), budgets.size());
   EXPECT_EQ((*predicted)[0].iteration, ideal);
@@ -178,6 +178,7 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_EQ((*predicted)[0].bound.device.in, Bytes{});
   EXPECT_GT((*predicted)[2].bound.device.in, Bytes{});
   EXPECT_LE((*predicted)[2].bound.time, *(*predicted)[2].iteration);
+  EXPECT_FALSE(predict(trace, *load_machine("a100"), budgets, [] { return true; }));
 }
 
 TEST(RunPlanner, WithoutAddressesThereIsNoPlanAndAReason) {

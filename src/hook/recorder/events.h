@@ -56,7 +56,6 @@ struct KernelEvent {
   bool updates = false;      // what it writes are parameters, or an optimizer's state
   std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
   Nanos start{}, end{};
-  Nanos waited{};  // just before the start, for memory
   // Time in which any thread waited for memory, summed from the program's start: a thread that waits inside a kernel
   // may be another one than that which runs it.
   Nanos stalled_at_start{}, stalled_at_end{};

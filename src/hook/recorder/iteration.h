@@ -28,7 +28,7 @@ struct KernelTime {
 class KernelTimes {
  public:
   void add(const KernelTime& time);
-  KernelTime median() const { return {median(durations_), median(gaps_)}; }
+  KernelTime median() const;
   // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more.
   const KernelTime& average() const { return average_; }
   void restart_average() { has_average_ = false; }
@@ -36,7 +36,6 @@ class KernelTimes {
  private:
   static constexpr std::size_t kMost = 64;
   static constexpr double kNewest = 0.3;  // the newest one's weight
-  static Nanos median(std::vector<Nanos> values);
 
   std::vector<Nanos> durations_, gaps_;
   std::uint64_t stride_ = 1, seen_ = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/median.h"
 #include "hook/recorder/iteration.h"
 
 namespace spillway {
@@ -26,11 +27,9 @@ void KernelTimes::add(const KernelTime& time) {
   gaps_.push_back(time.gap);
 }
 
-Nanos KernelTimes::median(std::vector<Nanos> values) {
-  if (values.empty()) return {};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+KernelTime KernelTimes::median() const {
+  if (durations_.empty()) return {};
+  return {spillway::median(durations_), spillway::median(gaps_)};
 }
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments) {

@@ -43,8 +43,7 @@ void Recorder::kernel(const KernelEvent& event) {
     if (const auto used = live_.find(touch.storage); used != live_.end() && used->second.birth_segment == kNotUsedYet)
       used->second.birth_segment = builder_.number();
   const Nanos waited = excess(event.stalled_at_start, stalled_at_last_end_);
-  const Nanos gap =
-      last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_ + event.waited);
+  const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_);
   builder_.add(event, gap, live_);
   last_end_ = event.end;
   stalled_at_last_end_ = event.stalled_at_end;
@@ -58,7 +57,8 @@ void Recorder::anchor() {
   const bool have_wanted = wanted_ != 0 && builder_.number() > wanted_ + 1;
   if (previous_ && !have_wanted) {
     history_.push_back(std::move(previous_->segment()));
-    if (history_.size() > 2 * kMostPeriods) history_.pop_front();
+    history_kernels_ += history_.back().kernels.size();
+    forget_old_segments();
   }
   strip();
   previous_.emplace(std::move(builder_));
@@ -71,6 +71,15 @@ void Recorder::anchor() {
   something_updated_ |= !previous_->segment().updates.empty();
   sample();
   search();
+}
+
+// Those that the iteration found could be seen again in stay.
+void Recorder::forget_old_segments() {
+  const std::size_t least = found_ ? 2 * found_->segments.size() : 2;
+  while (history_.size() > 2 * kMostPeriods || (history_.size() > least && history_kernels_ > most_kernels_)) {
+    history_kernels_ -= history_.front().kernels.size();
+    history_.pop_front();
+  }
 }
 
 void Recorder::strip() {
@@ -175,8 +184,7 @@ void Recorder::adopt(std::size_t period, Roles roles) {
   times_.assign(kernels, {});
   repetitions_ = 2;
   news_ = true;
-  pending_.clear();
-  pending_skipped_.clear();
+  pending_ = 0;
 }
 
 // Whether the latest segment goes on repeating the iteration found; if so its times count once the iteration is whole.
@@ -184,29 +192,25 @@ void Recorder::sample() {
   if (!found_) return;
   ++missed_;
   const auto template_segments = pointers(found_->segments);
-  const Segment& latest = previous_->segment();
   for (int attempt = 0; attempt < 2; ++attempt) {
-    const std::size_t place = pending_.size();
-    const Segment& expected = *template_segments[place];
-    const bool longer = place == 0 && latest.kernels.size() > expected.kernels.size();
-    const std::size_t skipped = longer ? latest.kernels.size() - expected.kernels.size() : 0;
-    pending_.push_back(latest);
-    pending_skipped_.push_back(skipped);
-    const auto seen = pointers(pending_);
-    if (match(Group(template_segments).first(place + 1), seen,
-              {.skipped_second = pending_skipped_.front(), .period = template_segments.size()}))
+    const std::size_t place = pending_;
+    const std::size_t seen = previous_->segment().kernels.size(), expected = template_segments[place]->kernels.size();
+    if (place == 0) pending_skipped_ = seen > expected ? seen - expected : 0;
+    if (match(Group(template_segments).first(place + 1), last(place + 1, 0),
+              {.skipped_second = pending_skipped_, .period = template_segments.size()})) {
+      pending_ = place + 1;
       break;
-    const bool was_first = place == 0;
-    pending_.clear();
-    pending_skipped_.clear();
-    if (was_first) return;  // else this may be the first of another repetition
+    }
+    pending_ = 0;
+    if (place == 0) return;  // else this may be the first of another repetition
   }
-  if (pending_.size() < template_segments.size()) return;
-  std::size_t place = 0;
-  for (std::size_t s = 0; s < pending_.size(); place += found_->segments[s].kernels.size(), ++s)
-    add_times(pending_[s], pending_skipped_[s], place);
-  pending_.clear();
-  pending_skipped_.clear();
+  if (pending_ < template_segments.size()) return;
+  std::size_t place = 0, skipped = pending_skipped_;
+  for (const Segment* segment : last(pending_, 0)) {
+    add_times(*segment, skipped, place);
+    place += segment->kernels.size() - std::exchange(skipped, 0);
+  }
+  pending_ = 0;
   missed_ = 0;
   ++averaged_;
   news_ |= std::has_single_bit(++repetitions_);
@@ -224,10 +228,10 @@ void Recorder::forget_anchors() {
   builder_ = SegmentBuilder(0, 0);
   previous_.reset();
   history_.clear();
+  history_kernels_ = 0;
   found_.reset();
   something_updated_ = false;
-  pending_.clear();
-  pending_skipped_.clear();
+  pending_ = 0;
 }
 
 }  // namespace spillway

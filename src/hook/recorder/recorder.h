@@ -17,8 +17,9 @@ namespace spillway {
 //
 // Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
 // is repeated at once and in which every optimizer does its step that steps in turns with the others. When it does not
-// come any more, the next one that is repeated takes its place. Memory is bounded: a few segments, and for the
-// iteration found a bounded number of durations for each kernel.
+// come any more, the next one that is repeated takes its place. Memory is bounded: as many segments as two of the
+// longest iterations have, or fewer of together `most_kernels`, and for the iteration found a bounded number of
+// durations for each kernel.
 //
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {
@@ -64,6 +65,7 @@ class Recorder {
   void birth(const Birth& birth, std::uint64_t segment);
   void death(StorageId storage);
   void strip();
+  void forget_old_segments();
   void search();
   static bool same_updates(const Segment& a, const Segment& b);
   std::vector<bool> covered_by(Group some) const;
@@ -85,6 +87,7 @@ class Recorder {
   SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last
+  std::size_t history_kernels_ = 0;         // in these
   Nanos last_end_{}, stalled_at_last_end_{}, left_out_{};  // the last one since last_end_
   std::optional<Iteration> found_;
   std::vector<KernelTimes> times_;
@@ -93,9 +96,9 @@ class Recorder {
   std::uint64_t averaged_ = 0;  // of these repetitions
   std::uint64_t missed_ = 0;    // anchors since the last one
   bool news_ = false;
-  bool something_updated_ = false;  // by some segment
-  std::vector<Segment> pending_;    // segments that may become the next repetition of the iteration found
-  std::vector<std::size_t> pending_skipped_;
+  bool something_updated_ = false;   // by some segment
+  std::size_t pending_ = 0;          // of the latest segments may become the next repetition of the iteration found
+  std::size_t pending_skipped_ = 0;  // kernels at the start of the first one that are no part of it
 };
 
 }  // namespace spillway

@@ -34,8 +34,9 @@ std::string status_text(const Session& session, const LiveStatus::Moment& before
   const double stalled = seconds(excess(now.stall, before.stall));
   std::string text = "before the first iteration";
   const std::uint64_t count = state.iteration_count.load(std::memory_order_acquire);
-  if (count > 0 && count <= kMaxIterations)
-    text = fmt::format("iteration {}, {:.3f} s", count, seconds(Nanos{state.iterations[count - 1].duration_ns.load()}));
+  if (count > 0) text = fmt::format("iteration {}", count);
+  if (count > 0 && count <= kMaxIterations)  // Of those after them nothing is kept.
+    text += fmt::format(", {:.3f} s", seconds(Nanos{state.iterations[count - 1].duration_ns.load()}));
   const std::uint64_t plans = std::min<std::uint64_t>(state.plan_count.load(), kMaxPlans);
   if (plans > 0 && state.plans[plans - 1].given_up_at_iteration.load() == 0) text += ", planned";
   text += fmt::format("  stall {:.0f} %  device {}", elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0,

@@ -3,18 +3,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/median.h"
 #include "hook/session/run_report.h"
 
 namespace spillway {
 namespace {
 
 template <class Value>
-Value median(const std::vector<RunReport::Iteration>& iterations, Value RunReport::Iteration::* figure) {
-  std::vector<Value> values;
-  for (const RunReport::Iteration& iteration : iterations) values.push_back(iteration.*figure);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+Value median_of(Value RunReport::Iteration::* figure, const std::vector<RunReport::Iteration>& iterations) {
+  return median(iterations, figure).*figure;
 }
 
 }  // namespace
@@ -42,8 +39,8 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report) {
   for (const auto& [name, iterations] : kinds)
     phases.push_back({.name = std::string(name),
                       .iterations = iterations.size(),
-                      .duration = median(iterations, &RunReport::Iteration::duration),
-                      .faults = median(iterations, &RunReport::Iteration::faults)});
+                      .duration = median_of(&RunReport::Iteration::duration, iterations),
+                      .faults = median_of(&RunReport::Iteration::faults, iterations)});
   return phases;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/median.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "hook/session/run_report.h"
@@ -26,10 +27,8 @@ std::string iteration_text(const RunReport& report) {
   if (all.size() == 1) return "1: " + one(all.front());
   const std::string first_last[] = {"first " + one(all.front()), "last " + one(all.back())};
   if (all.size() == 2) return fmt::format("2: {}, {}", first_last[0], first_last[1]);
-  std::vector<RunReport::Iteration> sorted(all.begin(), all.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::ranges::nth_element(sorted, middle, {}, &RunReport::Iteration::duration);
-  return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0], one(*middle), first_last[1]);
+  return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0],
+                     one(median(all, &RunReport::Iteration::duration)), first_last[1]);
 }
 
 std::string_view reason_of(PlanEnd end) {

@@ -48,6 +48,7 @@ struct SessionConfig {
   bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;
   std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
+  std::uint64_t ssd_free_bytes = 0;      // of that, before the script starts
   std::uint64_t io_timeout_ns = 0;       // a transfer that takes longer ends the run; 0: none does
   std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
@@ -146,6 +147,8 @@ struct SessionState {
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
   Counter oldest_transfer{0};                            // watched_io.h
+  Counter asks_for_space_since{0};                       // disk_wait.h: the SSD, for tensors that are made
+  Counter writes_record_since{0};                        // disk_wait.h: the trace or a plan, for --record
   Counter faults{0};                                     // of blocks that had bytes
   Counter first_touches{0};                              // of blocks that had none
   Counter stall_ns{0};                                   // in which some thread waited for memory

@@ -23,8 +23,7 @@ MachineModel measured_machine(const SessionConfig& wanted) {
   machine.ssd.write = {wanted.rates.ssd_write};
   machine.ssd.read_latency = {wanted.rates.ssd_read_latency_ns};
   machine.ssd.write_latency = {wanted.rates.ssd_write_latency_ns};
-  machine.ssd.capacity =
-      wanted.ssd_capacity_bytes != 0 ? Bytes{wanted.ssd_capacity_bytes} : Bytes{std::uint64_t{1} << 40};
+  machine.ssd.capacity = Bytes{wanted.ssd_free_bytes};
   machine.fault.cost = {wanted.rates.fault_ns};
   machine.fault.bytes = kBlockBytes;
   return machine;

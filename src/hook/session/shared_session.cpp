@@ -24,7 +24,7 @@ Result<SharedSession> SharedSession::create() {
   if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed("seal");
   void* mapped = ::mmap(nullptr, sizeof(Session), PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return failed("mmap");
-  // No constructor runs over the iterations: it would write, and so occupy, all 16 MiB of them.
+  // No constructor runs over the iterations: it would write, and so occupy, all of their memory.
   auto* session = static_cast<Session*>(mapped);
   session->magic = kSessionMagic;
   session->version = kSessionVersion;

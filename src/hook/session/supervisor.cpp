@@ -165,4 +165,11 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   return result;
 }
 
+bool has_waiting_signal() {
+  sigset_t waiting;
+  ::sigpending(&waiting);
+  return std::ranges::any_of(std::array{SIGINT, SIGQUIT, SIGTERM, SIGHUP},
+                             [&](int signal) { return ::sigismember(&waiting, signal) == 1; });
+}
+
 }  // namespace spillway

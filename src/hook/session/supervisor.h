@@ -28,4 +28,7 @@ using Watch = std::function<bool()>;
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
                              const std::string& preload_library, const Watch& watch = {});
 
+// Whether somebody has signalled us since the command has ended: these signals wait, so that the report is written.
+bool has_waiting_signal();
+
 }  // namespace spillway

@@ -9,6 +9,7 @@
 #include "hook/planning/save_proposed.h"
 #include "hook/session/hook_side.h"
 #include "hook/torch/command_name.h"
+#include "machines/cpu/disk_wait.h"
 #include "trace/format.h"
 
 namespace spillway {
@@ -37,6 +38,8 @@ TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory)
           .bytes = bytes,
           .moved = memory.moved(reinterpret_cast<const void*>(storage.begin), bytes) - storage.moved_before};
 }
+
+constexpr Nanos kCostsEvery{500'000'000};  // All storages are gone through.
 
 bool writes_any(const std::vector<ByteExtent>& extents) {
   return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
@@ -146,13 +149,11 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
   kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
-  const Nanos waited = kernel->known_to_memory
-                           ? memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
-                                                    .kernel = kernel->place,
-                                                    .execution = kernel->lineage.execution()},
-                                                   accesses.extents)
-                           : Nanos{};
-  kernel->event.waited = waited;
+  if (kernel->known_to_memory)
+    memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
+                           .kernel = kernel->place,
+                           .execution = kernel->lineage.execution()},
+                          accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
@@ -221,7 +222,7 @@ void Hook::backward_may_have_ended(Phase next) {
 void Hook::iteration_may_have_ended() {
   ++ends_;
   const Nanos before = now();
-  publish_costs();
+  if (before - costs_published_ > kCostsEvery) publish_costs();
   publish_rates();
   if (!recorder_) return iterations_.leave_out(excess(now(), before));
   recorder_->anchor();
@@ -286,9 +287,10 @@ bool Hook::something_moved() const {
   return state.moved(Tier::device, Tier::host) != 0 || state.moved(Tier::device, Tier::ssd) != 0;
 }
 
-// At each iteration's end, for nobody knows how the script will end.
+// Now and then, for nobody knows how the script will end.
 void Hook::publish_costs() {
   if (!something_moved()) return;
+  costs_published_ = now();
   std::vector<TensorCost> alive;
   for (const Storages::Storage& storage : storages_.all()) alive.push_back(cost_of(storage, *memory_));
   std::vector<CostFigures> figures;
@@ -395,6 +397,7 @@ std::string Hook::why_not_planned() {
 void Hook::save_plan_followed() {
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
+  const DiskWait wait(&session_.state.writes_record_since);
   if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
     return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
   session_.state.plan_recorded = 1;
@@ -415,6 +418,7 @@ Result<> Hook::save_trace_so_far() {
   trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
   trace.name = name_of_command();
   const std::string path = session_.config.record_path.data();
+  const DiskWait wait(&session_.state.writes_record_since);
   TRY_VOID(save_trace(path, trace));
   session_.state.recorded = 1;
   taken_back_ = false;

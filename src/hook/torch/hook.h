@@ -130,6 +130,7 @@ class Hook {
   Nanos planning_time_;                                 // that it took
   std::string planning_error_, refused_;                // the last ones
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
+  Nanos costs_published_;                               // when that was last
   Iterations iterations_;
   ForeignMemory foreign_;
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one

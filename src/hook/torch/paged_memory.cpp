@@ -23,8 +23,8 @@ class PagedMemory final : public TensorMemory {
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
   bool is_served() const override { return pager_->is_served(); }
-  Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
-    return pager_->kernel_ready(pager_->this_stream(), kernel, extents);
+  void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
+    pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
   void script_ends() override { pager_->script_ends(); }
@@ -107,6 +107,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   config.around_io = [&session](std::unique_ptr<BlockIo> io) {
     return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
   };
+  // What an earlier program of this process has left is over.
+  session.state.asks_for_space_since = session.state.writes_record_since = 0;
+  config.asks_for_space = &session.state.asks_for_space_since;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.

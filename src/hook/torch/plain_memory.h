@@ -10,7 +10,7 @@ class PlainMemory final : public TensorMemory {
   Result<void*> allocate(const Newborn& tensor) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
-  Nanos kernel_ready(const NextKernel&, std::span<const ByteExtent>) override { return {}; }
+  void kernel_ready(const NextKernel&, std::span<const ByteExtent>) override {}
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
   Paged paged() const override { return {}; }

@@ -40,8 +40,8 @@ class TensorMemory {
   // In a forked child: whether it may touch what it has of its parent's.
   virtual bool is_served() const { return false; }
 
-  // The calling thread's next kernel uses these bytes, and has ended. Returns how long it waited here.
-  virtual Nanos kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
+  // The calling thread's next kernel uses these bytes, and has ended.
+  virtual void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
   virtual void kernel_done() = 0;
 
   // Of this memory so far, whoever lived in it.

@@ -98,6 +98,14 @@ TEST(StallClock, CountsTimeInWhichAnyThreadWaitsOnce) {
   clock.begin({3}, {0}, Nanos{1100});  // The same fault, told again.
   clock.end({3}, Nanos{1200});
   EXPECT_EQ(clock.total(Nanos{1200}), Nanos{500});
+  clock.begin(Nanos{2000});  // One thread for its kernel, one for a block.
+  clock.begin({4}, {1}, Nanos{2100});
+  clock.end(Nanos{2200});
+  EXPECT_EQ(clock.total(Nanos{2200}), Nanos{700});
+  clock.end({4}, Nanos{2300});
+  clock.begin({5}, {1}, Nanos{2250});  // Told late.
+  clock.end({5}, Nanos{2400});
+  EXPECT_EQ(clock.total(Nanos{2500}), Nanos{900});
 }
 
 TEST(TransferMeter, CountsTheTimeInWhichTheDiskHasWork) {

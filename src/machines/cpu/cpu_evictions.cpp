@@ -63,7 +63,7 @@ void CpuMachine::begin_eviction(Job& job) {
 
 // See Note [Clean copies].
 bool CpuMachine::has_current_copy(const Block& block) {
-  const bool current = block.stored && same(content_hash(block.buffer), *block.stored);
+  const bool current = block.stored && content_hash(block.buffer) == *block.stored;
   if (block.has_slot && !current) stats_.found_unseen_write();
   return current;
 }

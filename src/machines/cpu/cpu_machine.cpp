@@ -101,7 +101,7 @@ Result<Stamped> CpuMachine::wait() {
     }
     settle_kept();
     pump();
-    if (!faults_.empty() || !answers_.empty()) continue;
+    if (failure_ || !faults_.empty() || !answers_.empty()) continue;
     limit_waiting();
     const bool look_again = waits_for_room() || !delayed_.empty() || !kept_.empty();
     const std::optional<std::chrono::microseconds> timeout = look_again ? std::optional(kRetry) : std::nullopt;

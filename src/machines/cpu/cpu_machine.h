@@ -109,6 +109,7 @@ class CpuMachine final : public Machine {
   const MemoryRange& staging() const { return mapper_->staging(); }
   std::uint32_t device_blocks() const { return mapper_->device_blocks(); }
   const CpuStats& stats() const { return stats_; }
+  StallClock& stall() { return stall_; }
   const StallClock& stall() const { return stall_; }
   // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
   bool is_mapped(BlockId block) const { return mapped_[block.value].load(std::memory_order_relaxed); }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/median.h"
 #include "machines/cpu/choose_eviction.h"
 #include "machines/cpu/clock.h"
 #include "machines/cpu/memory_range.h"
@@ -29,13 +30,6 @@ namespace {
 constexpr Nanos kPassTime{1'500'000'000};  // the most that one pass over the file takes; there are three
 constexpr std::uint32_t kFileBlocks = 128;
 constexpr std::uint32_t kAtOnce = 16;
-
-Nanos median(std::vector<Nanos> times) {
-  CHECK(!times.empty());
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return *middle;
-}
 
 BytesPerSecond rate_of(Bytes bytes, Nanos time) {
   return {static_cast<std::uint64_t>(static_cast<double>(bytes.value) / std::max(seconds(time), 1e-9))};

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -10,25 +10,31 @@
 
 namespace spillway {
 
-// The time in which at least one thread waited for a block. The run loop writes, any thread reads at any time.
+// The time in which at least one thread waited for memory: for a block that it touched, or for all that its next kernel
+// uses. Any thread may tell and read it.
 class StallClock {
  public:
+  // A thread of this stream has touched the block.
   void begin(BlockId block, StreamId stream, Nanos at);
   // Who waits for the block is about to go on.
   void end(BlockId block, Nanos at);
+
+  // The calling thread waits for its kernel, and goes on.
+  void begin(Nanos at);
+  void end(Nanos at);
 
   // So far; a wait that goes on counts up to `now`.
   Nanos total(Nanos now) const;
 
  private:
-  void publish(std::uint64_t ended, std::uint64_t open_since);
+  void add(Nanos at);
+  void remove(std::size_t waits, Nanos at);
 
+  mutable std::mutex mutex_;                                          // guards all; nobody waits while holding it
   std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_;  // by block
-  std::size_t count_ = 0;
-  Nanos since_;
-  // Read together: odd while they are written.
-  std::atomic<std::uint32_t> version_{0};
-  std::atomic<std::uint64_t> ended_{0}, open_since_{0};  // nanoseconds; open since 0: nobody waits
+  std::size_t count_ = 0;                                             // of waits
+  Nanos since_;                                                       // while there are some
+  Nanos ended_;                                                       // all before
 };
 
 }  // namespace spillway

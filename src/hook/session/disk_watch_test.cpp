@@ -1,4 +1,4 @@
-#include "hook/session/transfer_watch.h"
+#include "hook/session/disk_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-struct TransferWatchTest : testing::Test {
-  TransferWatchTest() {
+struct DiskWatchTest : testing::Test {
+  DiskWatchTest() {
     session->config.io_timeout_ns = 5 * kSecond;
     session->state.owner_pid = ::getpid();
     ::prctl(PR_SET_NAME, "spillway-loop");
   }
-  ~TransferWatchTest() override { ::prctl(PR_SET_NAME, "session_test"); }
+  ~DiskWatchTest() override { ::prctl(PR_SET_NAME, "session_test"); }
   // Looks each second; when it had enough, or 0.
   std::uint64_t ends_after(std::uint64_t seconds) {
     for (std::uint64_t second = 0; second <= seconds; ++second) {
@@ -29,31 +29,41 @@ struct TransferWatchTest : testing::Test {
     return 0;
   }
   SharedSession session = *SharedSession::create();
-  TransferWatch watch{*session};
+  DiskWatch watch{*session};
   std::uint64_t at = 1000 * kSecond;
 };
 
-TEST_F(TransferWatchTest, EndsARunWhoseDiskDoesNotAnswer) {
+TEST_F(DiskWatchTest, EndsARunWhoseDiskDoesNotAnswer) {
   EXPECT_EQ(ends_after(20), 0u);
   session->state.oldest_transfer = 7;
   EXPECT_EQ(ends_after(20), 5u);
   EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("has not answered a write of a block for "), std::string::npos);
 }
 
-TEST_F(TransferWatchTest, ASlowDiskIsNoDeadOne) {
+TEST_F(DiskWatchTest, EndsARunThatWaitsForSpaceOrForItsRecord) {
+  session->state.asks_for_space_since = 7;
+  EXPECT_EQ(ends_after(20), 5u);
+  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("asked for space"), std::string::npos);
+  session->state.asks_for_space_since = 0;
+  session->state.writes_record_since = 7;
+  EXPECT_EQ(ends_after(20), 5u);
+  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("--record"), std::string::npos);
+}
+
+TEST_F(DiskWatchTest, ASlowDiskIsNoDeadOne) {
   for (std::uint64_t transfer = 1; transfer < 10; ++transfer) {
     session->state.oldest_transfer = transfer;
     EXPECT_EQ(ends_after(4), 0u);
   }
 }
 
-TEST_F(TransferWatchTest, ZeroMeansThatItWaitsForEver) {
+TEST_F(DiskWatchTest, ZeroMeansThatItWaitsForEver) {
   session->config.io_timeout_ns = 0;
   session->state.oldest_transfer = 8;
   EXPECT_EQ(ends_after(100), 0u);
 }
 
-TEST_F(TransferWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
+TEST_F(DiskWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::raise(SIGSTOP);
@@ -71,7 +81,7 @@ TEST_F(TransferWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
   ::waitpid(child, &status, 0);
 }
 
-TEST_F(TransferWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
+TEST_F(DiskWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
   session->state.oldest_transfer = 8;
   ::prctl(PR_SET_NAME, "another");
   EXPECT_EQ(ends_after(100), 0u);

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+#include "hook/session/session.h"
+
+namespace spillway {
+
+// Notices from outside that a disk does not answer any more: the script's threads that wait for it cannot say so.
+class DiskWatch {
+ public:
+  explicit DiskWatch(const Session& session) : session_(session) {}
+
+  // To be called now and then. Why the run cannot go on, once something has waited for a disk longer than the session's
+  // limit; else empty. Time in which the script is stopped (by its terminal, by a debugger) does not count.
+  std::string overdue(Nanos now);
+
+ private:
+  struct Waiting {
+    std::uint64_t since = 0;  // as the session has it: another wait if it changes
+    Nanos waited;
+  };
+  const Session& session_;
+  std::array<Waiting, 3> waiting_;
+  Nanos last_;
+};
+
+}  // namespace spillway
