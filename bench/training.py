@@ -6,16 +6,18 @@
 
 The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as much as it takes in all
 under `auto` with that budget, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
-The policy `recorded` is `auto` with --record: what the journal costs.
+The policy `recorded` is `auto` with --record: what the journal costs. `moves` is the unlimited run beside another process that does nothing
+but read and write as many bytes as the budget of `auto` forces to move (transfers.py): what moving takes from kernels on this machine.
 
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
 spread the distance between the quartiles over the median; `waits` is the part of it in which some thread waited for memory, which other
-programs change least, and `at least` what no plan can do without at the rates measured. The bound is the unlimited run with these waits,
-or what the bytes that must move take at those rates, whichever is longer. A run during which other processes used more than a tenth of a core is marked
+programs change least, and `at least` what no plan can do without at the rates measured. The bound is the unlimited run (beside the moves, where
+that was measured) with these waits, or what the bytes that must move take at those rates, whichever is longer. A run during which other processes used more than a tenth of a core is marked
 with "!" and repeated once; one whose last five were not all of one phase (a plan came or went among them: more steps are needed), with
 "~". Losses and weights must be equal in all cells."""
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -40,18 +42,40 @@ def busy_seconds():
     return (user + nice + system + irq + softirq + steal) / tick, own.children_user + own.children_system
 
 
+@contextlib.contextmanager
+def running(command):
+    """Beside what is done meanwhile; None: nothing."""
+    if command is None:
+        yield
+        return
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        if other.stdout.readline() != "ready\n":
+            sys.exit(f"{' '.join(command)} did not begin")
+        yield
+        if other.poll() is not None:
+            sys.exit(f"{' '.join(command)} ended before what it was to disturb")
+    finally:
+        other.kill()
+        other.wait()
+
+
 class Run:
     """One training run: what it printed, how long its steps took, and what Spillway says of it."""
 
-    def __init__(self, command, report=None):
+    def __init__(self, command, report=None, beside=None):
         machine, children = busy_seconds()
-        begin = time.monotonic()
-        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
-            process = subprocess.Popen(command, stdout=output, stderr=errors)
-            process.wait()
-            output.seek(0)
-            errors.seek(0)
-            printed, complaints = output.read(), errors.read()
+        with running(beside):
+            begin = time.monotonic()
+            with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+                process = subprocess.Popen(command, stdout=output, stderr=errors)
+                try:
+                    process.wait()
+                finally:
+                    process.terminate()  # If we are ended first.
+                output.seek(0)
+                errors.seek(0)
+                printed, complaints = output.read(), errors.read()
         elapsed = time.monotonic() - begin
         machine_after, children_after = busy_seconds()
         if process.returncode != 0:
@@ -73,15 +97,19 @@ class Swap:
         root = "/sys/fs/cgroup"
         self.new = os.path.exists(f"{root}/cgroup.controllers")
         self.root = root if self.new else f"{root}/memory"
-        self.command(size, [])  # A group with a limit can be made.
         self.file = os.path.join(folder, "swap")
-        with open(self.file, "wb") as file:
-            os.chmod(self.file, 0o600)
-            os.posix_fallocate(file.fileno(), 0, size)
-        for command in (["mkswap", self.file], ["swapon", self.file]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise OSError(done.stderr.strip())
+        try:
+            self.command(size, [])  # A group with a limit can be made.
+            with open(self.file, "wb") as file:
+                os.chmod(self.file, 0o600)
+                os.posix_fallocate(file.fileno(), 0, size)
+            for command in (["mkswap", self.file], ["swapon", self.file]):
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    raise OSError(done.stderr.strip())
+        except OSError:
+            self.remove_groups()
+            raise
 
     def most_used(self, command):
         """By it and all that it starts. What it maps of files that lie in memory already is not charged to it."""
@@ -103,6 +131,9 @@ class Swap:
         off = subprocess.run(["swapoff", self.file], capture_output=True, text=True, check=False)
         if off.returncode != 0:
             print(f"{self.file} is still used for swapping: {off.stderr.strip()}", file=sys.stderr)
+        self.remove_groups()
+
+    def remove_groups(self):
         for group in self.groups:
             try:
                 os.rmdir(group)
@@ -113,13 +144,14 @@ class Swap:
 class Cell:
     """One way to run the script."""
 
-    def __init__(self, name, command, report=None):
-        self.name, self.command, self.report, self.runs = name, command, report, []
+    def __init__(self, name, command, report=None, beside=lambda: None):
+        """`beside`: the command that is to run meanwhile, if any."""
+        self.name, self.command, self.report, self.beside, self.runs = name, command, report, beside, []
 
     def run(self):
-        run = Run(self.command, self.report)
+        run = Run(self.command, self.report, self.beside())
         if run.foreign_cores > FOREIGN:
-            again = Run(self.command, self.report)
+            again = Run(self.command, self.report, self.beside())
             run = min(run, again, key=lambda one: one.foreign_cores)
         self.runs.append(run)
         return run
@@ -153,10 +185,18 @@ def cells(options, folder):
     script = [sys.executable, os.path.join(EXAMPLES, options.example + ".py"), "--steps", str(options.steps)]
     script += options.arguments
 
-    def limited(name, policy, memory, *more):
+    def limited(name, policy, memory, *more, beside=lambda: None):
         report = os.path.join(folder, name.replace(" ", "-") + ".json")
         return Cell(name, [options.spillway, "run", "--quiet", "--device-memory", memory, "--policy", policy, "--json", report,
-                           *more, "--", *script], report)
+                           *more, "--", *script], report, beside)
+
+    def moves_of(cell):
+        """What must move in an iteration of that cell, in as much time."""
+        figures = cell.figures()
+        if "least_in_bytes" not in figures:
+            sys.exit(f"{cell.name} made no plan, so that what must move is not known: leave out `moves`")
+        rates = [str(figures[f"least_{way}_bytes"] / figures["seconds"]) for way in ("in", "out")]
+        return [sys.executable, os.path.join(EXAMPLES, "..", "bench", "transfers.py"), options.scratch, *rates]
 
     everything = f"{os.sysconf('SC_AVPHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') * 8 // 10 >> 20}MiB"
     unlimited = limited("unlimited", "auto", everything)
@@ -174,6 +214,9 @@ def cells(options, folder):
             if policy == "recorded":
                 record = os.path.join(options.scratch, f"record-{part}")
                 result.append(limited(f"recorded at {part} %", "auto", memory, "--record", record))
+            elif policy == "moves":
+                auto = next(cell for cell in result if cell.name == f"auto at {part} %")
+                result.append(limited(f"moves at {part} %", "auto", everything, beside=lambda auto=auto: moves_of(auto)))
             elif policy != "swap":
                 result.append(limited(f"{policy} at {part} %", policy, memory))
         if options.swap:
@@ -188,7 +231,11 @@ def print_table(rows):
           f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
         row = least_of(rows, row) | row
-        bound = max(unlimited + row.get("least_wait_seconds", 0), row.get("link_bound_seconds", 0))
+        part = row["name"].partition(" at ")[2]
+        kernels = next((other["seconds"] for other in rows if other["name"] == f"moves at {part}"), unlimited)
+        if row["name"].startswith("moves"):
+            row["least_wait_seconds"] = 0  # It has all the memory.
+        bound = max(kernels + row.get("least_wait_seconds", 0), row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
         print(f"{row['name'] + ' !' * row['disturbed'] + ' ~' * row['mixed']:<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
@@ -212,7 +259,8 @@ def mebibytes(row, figure):
 def of_the_least(row, way):
     """What moved that way in an iteration over what must, whoever decides."""
     least = row.get(f"least_{way}_bytes", 0)
-    return f"{row[f'moved_{way}_bytes'] / least:.2f}" if least and f"moved_{way}_bytes" in row else "-"
+    moved = row.get(f"moved_{way}_bytes")  # Unlimited runs move nothing.
+    return f"{moved / least:.2f}" if least and moved else "-"
 
 
 def main():
@@ -220,7 +268,7 @@ def main():
     parser.add_argument("spillway")
     parser.add_argument("example")
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
-    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap, recorded (default %(default)s)")
+    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap, recorded, and, after auto, moves (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=16, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")

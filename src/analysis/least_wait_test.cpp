@@ -13,6 +13,7 @@ namespace {
 struct UsedBy {
   std::uint32_t tensor;
   bool makes = false;
+  Bytes until = 100_KiB;
 };
 constexpr BytesPerSecond kRate{1'024'000'000};  // 100 KiB in 100 us
 constexpr Nanos us(std::uint64_t count) { return {1000 * count}; }
@@ -34,7 +35,7 @@ Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector
                   .writes = {},
                   .frees = {},
                   .flops = {}};
-    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = 100_KiB});
+    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = use.until});
     trace.kernels.push_back(kernel);
   }
   EXPECT_TRUE(validate(trace, "uses"));
@@ -56,6 +57,12 @@ TEST(LeastWait, CountsWhatIsUsedTwiceOnce) { EXPECT_EQ(wait_of(2, 2, {{0}, {1}, 
 TEST(LeastWait, CountsWhatIsMadeWhereItIsThereFirst) {
   EXPECT_EQ(wait_of(2, 3, {{0}, {1}, {2, true}}, 200_KiB), Nanos{});
   EXPECT_EQ(wait_of(2, 3, {{2, true}, {0}, {1}}, 200_KiB), us(100 - 12));
+}
+
+// The rest of a tensor that was made in parts may have no bytes.
+TEST(LeastWait, CountsNothingOfWhatWasTouchedInParts) {
+  EXPECT_EQ(wait_of(2, 3, {{2, true, 50_KiB}, {0}, {1}, {2}}, 200_KiB), us(50 - 12));
+  EXPECT_EQ(wait_of(2, 3, {{2, true}, {0}, {1}, {2}}, 200_KiB), us(100 - 12));
 }
 
 // Each of four comes while nothing runs: before it the device is full of the one before.

@@ -98,8 +98,8 @@ Result<Draft> open_draft(const std::string& path, const struct stat* there) {
   }
 }
 
-// 0 or an errno. Only a file with a name can replace another one, so it gets one for that moment.
-int put_in_place(Draft& draft) {
+// 0 or an errno. Only a file with a name can replace another one.
+int name(Draft& draft) {
   const std::string open_file = fmt::format("/proc/self/fd/{}", draft.fd.get());
   for (unsigned attempt = 0; draft.name.empty(); ++attempt) {
     std::string name = temporary_name(draft.target, attempt);
@@ -108,7 +108,13 @@ int put_in_place(Draft& draft) {
     else if (errno != EEXIST || attempt == kAttempts)
       return errno;
   }
-  return ::rename(draft.name.c_str(), draft.target.c_str()) == 0 ? 0 : errno;
+  return 0;
+}
+
+// What some file systems tell only then.
+int error_at_close(int fd) {
+  const int copy = ::dup(fd);
+  return copy < 0 || ::close(copy) != 0 ? errno : 0;
 }
 
 // In a sticky folder such as /tmp nobody may replace somebody else's file.
@@ -125,8 +131,10 @@ bool is_somebody_elses(const std::string& target, const struct stat& file) {
 Result<> try_to_write(const std::string& path) {
   struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
-  TRY(const Draft draft, open_draft(path, exists ? &status : nullptr));
+  TRY(Draft draft, open_draft(path, exists ? &status : nullptr));
+  const int error = name(draft);
   if (!draft.name.empty()) ::unlink(draft.name.c_str());
+  if (error != 0) return cannot_write(path, error);
   if (exists && is_somebody_elses(draft.target, status)) return cannot_write(path, EPERM);
   return {};
 }
@@ -156,7 +164,9 @@ Result<> write_file(const std::string& path, std::string_view content) {
   };
   if (exists && ::fchmod(fd, status.st_mode & 07777) != 0) return give_up(errno);
   if (const int error = write_all(fd, content)) return give_up(error);
-  if (const int error = put_in_place(draft)) return give_up(error);
+  if (const int error = error_at_close(fd)) return give_up(error);
+  if (const int error = name(draft)) return give_up(error);
+  if (::rename(draft.name.c_str(), draft.target.c_str()) != 0) return give_up(errno);
   return {};
 }
 

@@ -18,12 +18,8 @@
 namespace spillway {
 namespace {
 
-// The machine with the SSD's rates as they were in the run, where that is known.
 MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
-  MachineModel machine = measured_machine(config);
-  machine.ssd.read = report.ssd_read_rate.value_or(machine.ssd.read);
-  machine.ssd.write = report.ssd_write_rate.value_or(machine.ssd.write);
-  return machine;
+  return measured_machine(config).with_rates(report.ssd_read_rate, report.ssd_write_rate);
 }
 
 // The steady iteration with so many parts of this memory.

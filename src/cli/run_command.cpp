@@ -75,7 +75,7 @@ class RecordFolder {
     TRY_VOID(make());
     TRY(std::string file, check_output("--record", path.string()));
     std::error_code none;
-    if (fs::is_regular_file(file, none)) fs::remove(file, none);
+    if (fs::is_regular_file(file, none)) fs::remove(fs::canonical(file, none), none);  // Not a link to it.
     return file;
   }
 

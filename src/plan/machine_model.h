@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,13 @@ struct MachineModel {
   SsdModel ssd;
   FaultModel fault;
 
+  // With the SSD's rates as they were measured since, where that is known.
+  MachineModel with_rates(std::optional<BytesPerSecond> read, std::optional<BytesPerSecond> write) const {
+    MachineModel measured = *this;
+    measured.ssd.read = read.value_or(ssd.read);
+    measured.ssd.write = write.value_or(ssd.write);
+    return measured;
+  }
   // Of all drives together.
   Bytes ssd_capacity() const { return ssd.capacity * ssd.count; }
   BytesPerSecond ssd_read() const { return {ssd.read.value * ssd.count}; }

@@ -41,6 +41,7 @@ def results_do_not_depend_on_the_memory(spillway):
         check(done.returncode == 0 and done.stdout == expected, done.stdout, expected, done.stderr)
         check(report["faults"] > 100 and report["moved_bytes"]["ssd_to_device"] > 100 * MIB, report)
         check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+        check((report["plan"] is None) == (report["no_plan_because"] is not None), report["plan"], report["no_plan_because"])
 
 
 def every_end_has_its_status_and_its_report(spillway):

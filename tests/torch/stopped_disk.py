@@ -25,8 +25,10 @@ def a_disk():
         subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
         if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True).returncode != 0:
             skip("this user may not mount a file system")
-        yield disk
-        subprocess.run(["umount", "--lazy", disk], check=True)  # The kernel may still be tidying up.
+        try:
+            yield disk
+        finally:
+            subprocess.run(["umount", "--lazy", disk], check=True)  # The kernel may still be tidying up.
 
 
 @contextlib.contextmanager
@@ -45,7 +47,7 @@ def start(spillway, disk, name):
     command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
                "--", *script(name)]
     with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
 
 
 def what_it_said(process, disk):
@@ -62,6 +64,7 @@ def ends_when_it_is_frozen(spillway, name):
         process = start(spillway, disk, name)
         check(process.stdout.readline(), "nothing was printed")
         with frozen(disk):
+            process.stdin.close()  # Who waits for a word goes on.
             try:
                 process.wait(timeout=ENOUGH)
             finally:

@@ -88,8 +88,12 @@ Result<Pager::Found> Pager::check(const PagerConfig& config) {
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
   TRY(const PagerSize size, size_of(config));
   TRY(const EvictionMethod method, choose(config.method));
-  TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
-  auto file = std::make_unique<SpillFile>(std::move(opened));
+  std::unique_ptr<SpillFile> file;
+  {
+    const DiskWait wait(config.asks_for_space);
+    TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
+    file = std::make_unique<SpillFile>(std::move(opened));
+  }
   TRY(auto machine, CpuMachine::make({.device_frames = size.device_frames,
                                       .host_frames = size.host_frames,
                                       .range_blocks = range_blocks(size, file->capacity_slots()),

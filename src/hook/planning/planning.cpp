@@ -18,9 +18,8 @@ Planning::~Planning() {
 
 bool Planning::wants(const Recorder::Progress& progress, bool has_moved) const {
   if (thread_.joinable() || progress.iteration == 0) return false;
-  if (!has_moved) return false;
-  if (progress.iteration != iteration_) return true;
-  if (decision_ == Decision::given_plan) return false;
+  if (progress.iteration != iteration_) return has_moved || given_;
+  if (decision_ == Decision::given_plan || !has_moved) return false;
   return progress.repetitions >= repetitions_ + least_ && has_drifted(basis_, basis(progress));
 }
 
@@ -28,12 +27,7 @@ bool Planning::needs_none(const Recorder::Progress& progress) const {
   return !thread_.joinable() && progress.iteration == iteration_ && decision_ == Decision::no_plan;
 }
 
-MachineModel Planning::machine() const {
-  MachineModel measured = machine_;
-  if (const auto rate = pager_.ssd_read()) measured.ssd.read = *rate;
-  if (const auto rate = pager_.ssd_write()) measured.ssd.write = *rate;
-  return measured;
-}
+MachineModel Planning::machine() const { return machine_.with_rates(pager_.ssd_read(), pager_.ssd_write()); }
 
 PlanBasis Planning::basis(const Recorder::Progress& progress) const {
   const MachineModel now = machine();

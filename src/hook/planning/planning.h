@@ -25,7 +25,7 @@ class Planning {
   ~Planning();
 
   // Whether the recorder's iteration should be planned for now: it was not yet, or things have changed since. False
-  // while a plan is being made. Where nothing `has_moved` no plan is needed, and it is not asked again.
+  // while a plan is being made, and where nothing `has_moved`, unless a plan was given that must be looked at.
   bool wants(const Recorder::Progress& progress, bool has_moved) const;
   // `place_of`: where a storage lies now; nothing if it is gone or not managed.
   void submit(RecordedIteration iteration, const Recorder::Progress& progress,

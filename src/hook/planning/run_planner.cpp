@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analysis/least_wait.h"
+#include "base/text.h"
 #include "hook/pager/tensor_heap.h"
 #include "machines/sim/simulate.h"
 #include "plan/placement.h"
@@ -66,10 +67,14 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     if (!runs_for_real(policy)) continue;
     if (!without_plan && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
     auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
+    if (asked_for && candidate && !*candidate)
+      return fail(
+          Errc::unavailable,
+          fmt::format("{} cannot do with what a plan may count on: {} of the device, {} on the SSD", policy.name,
+                      to_text(input.machine.device.memory), to_text(input.machine.ssd_capacity())));
+    if (asked_for) return candidate;
     if (!candidate)
       failure = std::move(candidate).error();
-    else if (*candidate && asked_for)
-      return candidate;
     else if (*candidate)
       candidates.push_back(**std::move(candidate));
   }
@@ -232,7 +237,11 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (!best) {
     TRY(best, best_of(blocks, input));
   }
-  if (!best || best->plan.moves() == 0) return planned;
+  if (!best)
+    return fail(Errc::unavailable,
+                fmt::format("nothing can do with what a plan may count on: {} of the device, {} on the SSD",
+                            to_text(input.machine.device.memory), to_text(input.machine.ssd_capacity())));
+  if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(blocks.trace);
   best->plan.machine_name = input.machine.name;
   best->plan.machine_hash = input.machine.hash;

@@ -18,8 +18,8 @@ namespace spillway {
 // Anchors, the ends of optimizer steps, cut the script into segments; an iteration is the shortest row of segments that
 // is repeated at once and in which every optimizer does its step that steps in turns with the others. When it does not
 // come any more, the next one that is repeated takes its place. Memory is bounded: as many segments as two of the
-// longest iterations have, or fewer of together `most_kernels`, and for the iteration found a bounded number of
-// durations for each kernel.
+// longest iterations have, or fewer of together `most_kernels` (an iteration of many long ones is not found), and for
+// the iteration found a bounded number of durations for each kernel.
 //
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {

@@ -17,17 +17,28 @@ namespace {
 // Between two looks; if more has passed, we were stopped ourselves.
 constexpr Nanos kMostAtOnce{2'000'000'000};
 
-// The state of the thread that waits for the disk ('D', 'S', 'T' for stopped, ...); 0 if the process has none, since it
-// has ended or runs another program.
+// What --record writes is also put together in that time.
+constexpr Nanos kLeastForRecord{5'000'000'000};
+
+// 'D', 'S', 'T' for stopped, ...; 0 if there is no such thread.
+char state_in(const std::filesystem::path& stat_file, std::string_view after) {
+  const auto stat = read_file(stat_file.string(), 4_KiB);
+  const std::size_t at = stat ? stat->rfind(after) : std::string::npos;
+  return at != std::string::npos && at + after.size() < stat->size() ? (*stat)[at + after.size()] : '\0';
+}
+
+// Of the run loop's thread; 0 if the process has none: it has not started it yet, has ended, or runs another program.
 char state_of_loop(std::int64_t pid) {
   std::error_code error;
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
-    const auto stat = read_file((task.path() / "stat").string(), 4_KiB);
-    constexpr std::string_view kName = "(spillway-loop) ";
-    const std::size_t at = stat ? stat->find(kName) : std::string::npos;
-    if (at != std::string::npos && at + kName.size() < stat->size()) return (*stat)[at + kName.size()];
-  }
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error))
+    if (const char state = state_in(task.path() / "stat", "(spillway-loop) "); state != 0) return state;
   return 0;
+}
+
+// 0 if it has ended.
+char state_of_process(std::int64_t pid) {
+  const char state = state_in(fmt::format("/proc/{}/stat", pid), ") ");
+  return state == 'Z' ? '\0' : state;
 }
 
 }  // namespace
@@ -39,18 +50,21 @@ std::string DiskWatch::overdue(Nanos now) {
   const std::uint64_t transfer = state.oldest_transfer.load(std::memory_order_relaxed);
   const std::array<std::uint64_t, 3> since{transfer, state.asks_for_space_since.load(std::memory_order_relaxed),
                                            state.writes_record_since.load(std::memory_order_relaxed)};
+  enum : std::size_t { kTransfer, kSpace, kRecord };
   std::optional<char> loop;
-  for (std::size_t kind = 0; kind < since.size(); ++kind) {
+  for (std::size_t kind = kTransfer; kind <= kRecord; ++kind) {
     Waiting& waiting = waiting_[kind];
     if (since[kind] == 0 || since[kind] != std::exchange(waiting.since, since[kind])) {
       waiting.waited = {};
       continue;
     }
     if (!loop) loop = state_of_loop(state.owner_pid);
-    if (*loop == 0) waiting.waited = {};
-    if (*loop == 0 || *loop == 'T' || *loop == 't') continue;
+    // The file for what leaves is made before there is a loop.
+    const char thread = *loop == 0 && kind == kSpace ? state_of_process(state.owner_pid) : *loop;
+    if (thread == 0) waiting.waited = {};
+    if (thread == 0 || thread == 'T' || thread == 't') continue;
     waiting.waited += passed;
-    if (limit == Nanos{} || waiting.waited < limit) continue;
+    if (limit == Nanos{} || waiting.waited < (kind == kRecord ? std::max(limit, kLeastForRecord) : limit)) continue;
     const std::array<std::string, 3> what{
         fmt::format("{} has not answered a {} of a block for {}: tensors that are on their way cannot be had",
                     session_.config.ssd_directory.data(), transfer % 2 == 1 ? "write" : "read",

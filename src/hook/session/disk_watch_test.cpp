@@ -46,8 +46,16 @@ TEST_F(DiskWatchTest, EndsARunThatWaitsForSpaceOrForItsRecord) {
   EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("asked for space"), std::string::npos);
   session->state.asks_for_space_since = 0;
   session->state.writes_record_since = 7;
+  session->config.io_timeout_ns = kSecond;  // Five all the same: what is written is made in that time, too.
   EXPECT_EQ(ends_after(20), 5u);
   EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("--record"), std::string::npos);
+}
+
+// The file for what leaves is made first.
+TEST_F(DiskWatchTest, EndsARunThatHasNoLoopYet) {
+  ::prctl(PR_SET_NAME, "python3");
+  session->state.asks_for_space_since = 7;
+  EXPECT_EQ(ends_after(20), 5u);
 }
 
 TEST_F(DiskWatchTest, ASlowDiskIsNoDeadOne) {
@@ -85,6 +93,7 @@ TEST_F(DiskWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
   session->state.oldest_transfer = 8;
   ::prctl(PR_SET_NAME, "another");
   EXPECT_EQ(ends_after(100), 0u);
+  session->state.asks_for_space_since = 8;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   session->state.owner_pid = child;

@@ -57,6 +57,9 @@ Result<Pager::Found> try_pager(const PagerConfig& config, Nanos limit) {
   const pid_t child = ::fork();
   if (child < 0) return failed("fork");
   if (child == 0) {
+    // Who reads what we print must see its end, though this process may not end for long.
+    const UniqueFd nowhere = out_of_reach(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)));
+    for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere.get(), standard);
     const Answer answer = answer_of(config);
     ::_exit(::write(writes->get(), &answer, sizeof answer) == sizeof answer ? 0 : 1);
   }

@@ -141,10 +141,14 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
                   "happens when an iteration has repeated itself, without torch.optim when the script ends by itself",
                   report.exit_status, report.iteration_count)
             : "the script made no tensors with PyTorch";
-  if (plans(report.policy) && report.plans.empty() && has_moved(report))
-    report.not_planned = state.not_planned.is_set()
-                             ? state.not_planned.get()
-                             : fmt::format("the script ended with status {}, before there was one", report.exit_status);
+  if (plans(report.policy) && report.plans.empty() && has_moved(report)) {
+    if (session.config.rates.copy == 0)
+      report.not_planned = "this machine could not be measured";
+    else if (state.not_planned.is_set())
+      report.not_planned = state.not_planned.get();
+    else
+      report.not_planned = fmt::format("the script ended with status {}, before there was one", report.exit_status);
+  }
   report.left_behind = supervised.left_behind;
   return report;
 }

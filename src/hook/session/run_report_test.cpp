@@ -113,6 +113,8 @@ TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
   ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
   EXPECT_EQ(report().not_planned, "") << "Nothing had to move.";
   state().moved(Tier::device, Tier::ssd) = 1;
+  EXPECT_EQ(report().not_planned, "this machine could not be measured");
+  (*session)->config.rates.copy = 1;
   ended.exit_status = 137;
   EXPECT_EQ(report().not_planned, "the script ended with status 137, before there was one");
   state().not_planned.set("no iteration");

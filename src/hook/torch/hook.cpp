@@ -9,7 +9,6 @@
 #include "hook/planning/save_proposed.h"
 #include "hook/session/hook_side.h"
 #include "hook/torch/command_name.h"
-#include "machines/cpu/disk_wait.h"
 #include "trace/format.h"
 
 namespace spillway {
@@ -245,7 +244,8 @@ void Hook::plan_ahead() {
   if (follower_) follower_->anchor();
   if (planning->may_give_up()) try_plan();
   if (const auto outcome = planning->take(recorder_->progress())) {
-    if (!outcome->error.empty() && std::exchange(planning_error_, outcome->error) != outcome->error)
+    const bool is_news = std::exchange(planning_error_, outcome->error) != outcome->error;
+    if (is_news && !outcome->error.empty())
       add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
     if (!outcome->refused.empty() && std::exchange(refused_, outcome->refused) != outcome->refused)
       add_notice(session_, "the run plans by itself: " + outcome->refused);
@@ -394,10 +394,15 @@ std::string Hook::why_not_planned() {
                                                    : "the script ended before one was made";
 }
 
+// A trace that nobody asked for is in memory.
+DiskWait Hook::record_wait() {
+  return DiskWait(session_.config.records_for_itself ? nullptr : &session_.state.writes_record_since);
+}
+
 void Hook::save_plan_followed() {
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
-  const DiskWait wait(&session_.state.writes_record_since);
+  const DiskWait wait = record_wait();
   if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
     return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
   session_.state.plan_recorded = 1;
@@ -405,6 +410,7 @@ void Hook::save_plan_followed() {
 
 // What seemed to be an iteration turned out to be a part of one.
 void Hook::take_trace_back() {
+  const DiskWait wait = record_wait();
   std::error_code ignored;
   const std::filesystem::path path = session_.config.record_path.data();
   if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
@@ -418,7 +424,7 @@ Result<> Hook::save_trace_so_far() {
   trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
   trace.name = name_of_command();
   const std::string path = session_.config.record_path.data();
-  const DiskWait wait(&session_.state.writes_record_since);
+  const DiskWait wait = record_wait();
   TRY_VOID(save_trace(path, trace));
   session_.state.recorded = 1;
   taken_back_ = false;

@@ -22,6 +22,7 @@
 #include "hook/torch/plain_memory.h"
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
+#include "machines/cpu/disk_wait.h"
 
 namespace spillway {
 
@@ -98,6 +99,7 @@ class Hook {
   void stop_following(PlanEnd why);
   void try_plan();
   std::string why_not_planned();
+  DiskWait record_wait();
   void save_plan_followed();
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();

@@ -1,8 +1,10 @@
-"""Makes tensors of 1 MiB that it never touches, and says so every 16."""
+"""Makes tensors of 1 MiB that it never touches, once it has been told to."""
+import sys
+
 import torch
 
-tensors = []
+tensors = [torch.empty(1 << 18)]
+print("made one", flush=True)
+sys.stdin.read()
 while True:
     tensors.append(torch.empty(1 << 18))
-    if len(tensors) % 16 == 0:
-        print("grown", flush=True)
