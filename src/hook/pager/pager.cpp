@@ -337,7 +337,9 @@ bool Pager::is_time_to_wake() {
 }
 
 void Pager::script_ends() {
-  if (active() && journal_) journal_->script_ended(kJournalPatience);
+  if (!active() || !journal_) return;
+  machine_->tell_all(kJournalPatience);  // Much of what needs nothing from the loop waits until it wakes.
+  journal_->script_ended(kJournalPatience);
 }
 
 void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {

@@ -96,6 +96,8 @@ TEST_F(DiskWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
   session->state.asks_for_space_since = 8;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
+  siginfo_t ended{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
   session->state.owner_pid = child;
   EXPECT_EQ(ends_after(100), 0u);
   ::waitpid(child, nullptr, 0);

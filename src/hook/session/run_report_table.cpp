@@ -53,11 +53,12 @@ std::string plan_text(const RunReport& report) {
                         last.adopted_at_iteration)
           : "";
   return fmt::format(
-             "{}{} from iteration {} on{}, predicted {:.3f} s (the links take {:.3f} s, and let kernels wait for "
+             "{}{} from iteration {} on{}, predicted {:.3f} s{} (the links take {:.3f} s, and let kernels wait for "
              "{:.3f} s at least), planned in {:.3f} s",
              last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
-             report.plans.front().adopted_at_iteration, again, seconds(last.predicted), seconds(last.link_bound),
-             seconds(last.least_wait), seconds(last.planning)) +
+             report.plans.front().adopted_at_iteration, again, seconds(last.predicted),
+             last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
+             seconds(last.link_bound), seconds(last.least_wait), seconds(last.planning)) +
          (last.end == PlanEnd::none
               ? ""
               : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));

@@ -246,7 +246,7 @@ void CpuMachine::limit_waiting() {
   else if (now() - *waiting_since_ >= options_.patience)
     give_up(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
-        "tensors (direct I/O, mlock, mlockall); --eviction-path copy copes with mlock. The last refusal",
+        "tensors (direct I/O, mlock, mlockall). The last refusal",
         last_refusal_);
 }
 
@@ -255,9 +255,9 @@ void CpuMachine::give_up(const char* what, int error) {
   const bool by_script = error == EINVAL || error == ENOENT;
   failure_ =
       Error{Errc::io, fmt::format("cannot {}: {}{}", what, errno_text(error),
-                                  by_script ? "; the script has locked (mlock), protected (mprotect) or unmapped "
-                                              "pages of a tensor, which cannot be moved then: let it not; "
-                                              "--eviction-path copy copes with mlock"
+                                  by_script ? "; the script has locked (mlock), protected (mprotect), advised "
+                                              "(madvise) or unmapped pages of a tensor, which cannot be moved then: "
+                                              "let it not"
                                             : "")};
 }
 

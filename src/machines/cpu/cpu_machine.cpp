@@ -83,6 +83,11 @@ void CpuMachine::submit(std::span<const Command> commands) {
   pump();
 }
 
+void CpuMachine::tell_all(Nanos patience) {
+  inbox_.end();
+  static_cast<void>(told_.try_acquire_for(std::chrono::nanoseconds(patience.value)));
+}
+
 void CpuMachine::handle(const Launch& command) {
   StreamState& state = stream(command.stream);
   state.launched = true;
@@ -187,6 +192,9 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
       return tell_kernel(message, accesses);
     case Inbox::Kind::forking:
       take_snapshot(message.fork, UniqueFd(message.socket));
+      return std::nullopt;
+    case Inbox::Kind::end:
+      told_.release();
       return std::nullopt;
   }
   return std::nullopt;

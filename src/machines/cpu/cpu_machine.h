@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <semaphore>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -100,6 +101,8 @@ class CpuMachine final : public Machine {
   // Makes wait() fail.
   void stop();
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  // Returns when wait() has told all that has been posted until now, and was called again; or when patience is over.
+  void tell_all(Nanos patience);
   // Which thread calls wait(), for the few faults that it may have itself.
   void run_loop_is(pid_t thread) { reader_->run_loop_is(thread); }
 
@@ -245,6 +248,7 @@ class CpuMachine final : public Machine {
   CpuStats stats_;
   StallClock stall_;
   std::atomic<bool> stop_{false};
+  std::counting_semaphore<> told_{0};
 
   std::vector<Block> blocks_;
   std::unique_ptr<std::atomic<bool>[]> mapped_;

@@ -34,6 +34,8 @@ void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
   post({.kind = Kind::forking, .socket = socket.release(), .fork = fork}, {}, true);
 }
 
+void Inbox::end() { post({.kind = Kind::end}, {}, true); }
+
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
   {
     const std::lock_guard lock(mutex_);

@@ -20,7 +20,7 @@ namespace spillway {
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
  public:
-  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done, forking };
+  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done, forking, end };
   struct Message {
     Kind kind;
     StreamId stream{};
@@ -50,6 +50,7 @@ class Inbox {
   void kernel_done(StreamId stream, bool urgent = false);
 
   void forking(std::uint32_t fork, UniqueFd socket);
+  void end();  // Somebody waits until all before it has been told.
 
   // All that has been posted since the last call, in order; the batch's own contents are thrown away.
   void take(Batch& batch);
