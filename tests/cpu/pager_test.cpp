@@ -132,7 +132,9 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     EXPECT_EQ(journal.replayed().moved(Tier::ssd, Tier::device), stats.moved(Tier::ssd, Tier::device));
   }
   // Of both programs together: one that learns may happen to wait for nothing.
-  EXPECT_GT(from_ssd, Bytes{});
+  if (config().host == Bytes{}) {  // Else host memory may have sufficed.
+    EXPECT_GT(from_ssd, Bytes{});
+  }
   EXPECT_EQ(from_host > Bytes{}, config().host > Bytes{});
   EXPECT_GT(faults, 0u);
   EXPECT_GT(stall, Nanos{});
