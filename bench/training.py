@@ -12,9 +12,9 @@ but read and write as many bytes as the budget of `auto` forces to move (transfe
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
 spread the distance between the quartiles over the median; `waits` is the part of it in which some thread waited for memory, which other
 programs change least, and `at least` what no plan can do without at the rates measured. The bound is the unlimited run (beside the moves, where
-that was measured) with these waits, or what the bytes that must move take at those rates, whichever is longer. A run during which other processes used more than a tenth of a core is marked
-with "!" and repeated once; one whose last five were not all of one phase (a plan came or went among them: more steps are needed), with
-"~". Losses and weights must be equal in all cells."""
+that was measured) with these waits, or what the bytes that must move take at those rates, whichever is longer. A run during which other
+processes used more than a tenth of a core is marked with "!" and repeated once; one whose last five were not all of one phase (a plan came
+or went among them: more steps are needed), with "~". Losses and weights must be equal in all cells."""
 
 import argparse
 import contextlib
@@ -227,8 +227,8 @@ def cells(options, folder):
 
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
-    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}{'faults':>8}{'predicted':>11}"
-          f"{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
+    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}"
+          f"{'faults':>8}{'predicted':>11}{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
     for row in rows:
         row = least_of(rows, row) | row
         part = row["name"].partition(" at ")[2]

@@ -10,7 +10,6 @@ import ctypes
 import mmap
 import os
 import sys
-import tempfile
 import threading
 import time
 
@@ -42,9 +41,7 @@ def transfer_for_ever(file, move, rate):
 
 def main():
     folder, rates = sys.argv[1], [float(rate) for rate in sys.argv[2:4]]
-    path = tempfile.mktemp(dir=folder)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DIRECT, 0o600)
-    os.unlink(path)
+    file = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT, 0o600)
     os.posix_fallocate(file, 0, BLOCKS * BLOCK)
     content = block()
     for number in range(BLOCKS):

@@ -74,6 +74,7 @@ Characterisation characterise(const Trace& trace, const Lifetimes& lifetimes) {
   std::vector<Bytes> sizes;
   std::size_t hidden = 0;
   for (const InactivePeriod& period : lifetimes.periods) {
+    if (period.last) continue;
     lengths.push_back(time_of(period, timeline));
     sizes.push_back(trace[period.tensor].bytes);
     if (lengths.back() >= ssd_round_trip(sizes.back())) ++hidden;

@@ -88,6 +88,7 @@ Bytes least_in(const Trace& trace, const Lifetimes& lifetimes, Bytes capacity) {
   Needs needs(kernels);
   for (std::size_t kernel = 0; kernel < kernels; ++kernel) needs.add(kernel, kernel + 1, lifetimes.working_set[kernel]);
   for (const InactivePeriod& period : lifetimes.periods) {
+    if (period.last) continue;
     const std::size_t begin = period.after.value + 1, end = period.before.value + (period.wraps ? kernels : 0);
     needs.add(begin, end, trace[period.tensor].bytes);
     needs.may_be_away(begin, end, trace[period.tensor].bytes);

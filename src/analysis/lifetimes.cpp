@@ -83,13 +83,24 @@ class Analysis {
     const Lifetime& own = lifetime(id);
     for (std::size_t i = 1; i < own.uses.size(); ++i) {
       const bool between_two_lives = carried_from_itself(id) && own.uses[i] == own.birth;
-      if (!between_two_lives) add({.tensor = id, .after = own.uses[i - 1], .before = own.uses[i], .wraps = false});
+      if (between_two_lives)
+        add_last(id, own.uses[i - 1]);
+      else
+        add({.tensor = id, .after = own.uses[i - 1], .before = own.uses[i], .wraps = false});
     }
-    if (!own.heir || own.uses.empty()) return;
+    if (own.uses.empty()) return;
+    if (!own.heir || (carried_from_itself(id) && own.uses.front() == own.birth)) add_last(id, own.uses.back());
+    if (!own.heir) return;
     const Lifetime& heir = lifetime(*own.heir);
     const bool used_before_death =
         !heir.uses.empty() && !(carried_from_itself(*own.heir) && heir.uses[0] == heir.birth);
     if (used_before_death) add({.tensor = id, .after = own.uses.back(), .before = heir.uses[0], .wraps = true});
+  }
+
+  // Until it is freed, which may be in the next iteration.
+  void add_last(TensorId id, KernelId after) {
+    const auto before = static_cast<std::uint32_t>((lifetime(id).death.value + 1) % trace_.kernels.size());
+    add({.tensor = id, .after = after, .before = {before}, .wraps = before <= after.value, .last = true});
   }
 
   void add(const InactivePeriod& period) {

@@ -14,11 +14,16 @@ namespace spillway {
 // between: those pass while the tensor is inactive. If `wraps`, the next use is in the next iteration: persistent and
 // carried tensors have such a period. There the bytes are used next as the tensor's heir, which is the same tensor
 // unless it is carried into another one.
+//
+// If it is the `last`, no use comes any more: the tensor is alive (a gradient that nobody has freed, a loss that Python
+// holds) until it is freed just before the kernel `before`. G10 has no such periods: its tensors die with their last
+// use.
 struct InactivePeriod {
   TensorId tensor;
   KernelId after;   // the last kernel that used it
   KernelId before;  // the next kernel that uses it
   bool wraps = false;
+  bool last = false;
 };
 
 struct Lifetime {

@@ -55,6 +55,19 @@ TEST(Lifetimes, AFreeThatComesLaterKeepsTheBytesAlive) {
   EXPECT_EQ(l.live[3], Bytes{257});
 }
 
+TEST(Lifetimes, WhatIsNotFreedAtItsLastUseHasALastPeriod) {
+  Trace t = small_trace();
+  t.kernels[4].frees.push_back({1});  // last used by kernel 2
+  const Lifetimes l = analyse_lifetimes(t);
+  const auto last = std::ranges::find(l.periods, true, &InactivePeriod::last);
+  ASSERT_NE(last, l.periods.end());
+  EXPECT_EQ(last->tensor, TensorId{1});
+  EXPECT_EQ(last->after, KernelId{2});
+  EXPECT_EQ(last->before, KernelId{0}) << "of the next iteration";
+  EXPECT_TRUE(last->wraps);
+  EXPECT_EQ(std::ranges::count(l.periods, true, &InactivePeriod::last), 1);
+}
+
 TEST(Lifetimes, APeriodLastsFromTheEndOfAUseToTheStartOfTheNext) {
   const Trace t = small_trace();
   const Lifetimes l = analyse_lifetimes(t);
@@ -118,13 +131,19 @@ TEST(Lifetimes, ATensorCarriedFromItselfDiesBeforeItIsBorn) {
   EXPECT_EQ(periods[1].before, KernelId{1});
 }
 
-TEST(Lifetimes, WhatIsFreedUnusedInTheNextIterationHasNoPeriodThere) {
+TEST(Lifetimes, WhatIsFreedUnusedInTheNextIterationHasItsLastPeriodThere) {
   Trace t = small_trace();
   t.tensors[2].carried_from = TensorId{2};
   t.kernels[4].frees.clear();
   t.kernels[0].frees = {{2}};
   ASSERT_TRUE(validate(t, "x"));
-  for (const InactivePeriod& period : analyse_lifetimes(t).periods) EXPECT_FALSE(period.wraps);
+  const Lifetimes l = analyse_lifetimes(t);
+  const auto last = std::ranges::find(l.periods, true, &InactivePeriod::wraps);
+  ASSERT_NE(last, l.periods.end());
+  EXPECT_TRUE(last->last);
+  EXPECT_EQ(last->after, KernelId{4});
+  EXPECT_EQ(last->before, KernelId{1});
+  EXPECT_EQ(std::ranges::count(l.periods, true, &InactivePeriod::wraps), 1);
 }
 
 TEST(Lifetimes, ACarriedTensorsPeriodEndsAtItsHeirsFirstUse) {
@@ -181,15 +200,17 @@ std::vector<Bytes> live_by_running(const Trace& trace) {
   return live;
 }
 
-// Every gap of at least one kernel between two uses of the same bytes that begin in the first of two iterations.
-std::vector<std::tuple<TensorId, KernelId, KernelId>> periods_by_running(const Trace& trace) {
+// Every gap of at least one kernel between two uses of the same bytes that begin in the first of two iterations, or
+// between the last one and the end of a tensor of that name.
+std::vector<std::tuple<TensorId, KernelId, KernelId, bool>> periods_by_running(const Trace& trace) {
   const std::size_t n = trace.kernels.size();
   struct Bytes_ {
     TensorId tensor;
     std::size_t used_at;
   };
   std::map<TensorId, Bytes_> holding;  // by the tensor that has the bytes now: who used them last, and when
-  std::vector<std::tuple<TensorId, KernelId, KernelId>> periods;
+  std::vector<std::tuple<TensorId, KernelId, KernelId, bool>> periods;
+  const auto kernel_id = [&](std::size_t step) { return KernelId{static_cast<std::uint32_t>(step % n)}; };
   for (std::size_t step = 0; step < 2 * n; ++step) {
     if (step == n) {  // what nobody carries or keeps is gone
       std::map<TensorId, Bytes_> next;
@@ -204,12 +225,16 @@ std::vector<std::tuple<TensorId, KernelId, KernelId>> periods_by_running(const T
     for (const TensorId id : used_by(kernel)) {
       if (const auto held = holding.find(id); held != holding.end() && held->second.used_at < n) {
         if (step - held->second.used_at > 1)
-          periods.emplace_back(held->second.tensor, KernelId{static_cast<std::uint32_t>(held->second.used_at)},
-                               KernelId{static_cast<std::uint32_t>(step % n)});
+          periods.emplace_back(held->second.tensor, kernel_id(held->second.used_at), kernel_id(step), false);
       }
       holding[id] = {.tensor = id, .used_at = step};
     }
-    for (const TensorId id : kernel.frees) holding.erase(id);
+    for (const TensorId id : kernel.frees) {
+      if (const auto held = holding.find(id);
+          held != holding.end() && held->second.used_at < n && held->second.tensor == id && held->second.used_at < step)
+        periods.emplace_back(id, kernel_id(held->second.used_at), kernel_id(step + 1), true);
+      holding.erase(id);
+    }
   }
   std::ranges::sort(periods);
   return periods;
@@ -223,9 +248,9 @@ RC_GTEST_PROP(Lifetimes, LiveBytesAreThoseOfARun, (std::uint32_t seed)) {
 RC_GTEST_PROP(Lifetimes, PeriodsAreTheGapsOfARun, (std::uint32_t seed)) {
   const Trace trace = random_trace(seed);
   const Lifetimes lifetimes = analyse_lifetimes(trace);
-  std::vector<std::tuple<TensorId, KernelId, KernelId>> periods;
+  std::vector<std::tuple<TensorId, KernelId, KernelId, bool>> periods;
   for (const InactivePeriod& p : lifetimes.periods) {
-    periods.emplace_back(p.tensor, p.after, p.before);
+    periods.emplace_back(p.tensor, p.after, p.before, p.last);
     RC_ASSERT(p.wraps == (p.before <= p.after));
   }
   std::ranges::sort(periods);

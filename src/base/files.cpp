@@ -62,8 +62,10 @@ int write_all(int fd, std::string_view content) {
 }
 
 std::unexpected<Error> cannot_write(const std::string& path, int error) {
-  return fail(Errc::io, fmt::format("cannot write {}: {}; name a file in a folder that you can write to", path,
-                                    errno_text(error)));
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return fail(Errc::io, fmt::format("cannot write {}: {}; {}", path, errno_text(error),
+                                    is_full ? "make room there, or name a file elsewhere"
+                                            : "name a file in a folder that you can write to"));
 }
 
 // The file that will replace another one. It has no name until then, so that nothing is left of it if we are killed;

@@ -1,9 +1,12 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 
 namespace spillway {
@@ -40,6 +43,22 @@ TEST_F(Files, AFileOverTheLimitIsRefused) {
 TEST_F(Files, AFailedWriteLeavesNothingBehind) {
   EXPECT_FALSE(write_file(folder_ + "/none/f", "x"));
   EXPECT_FALSE(write_file(folder_, "x"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(Files, AKilledProcessLeavesNothingBehind) {
+  const int nameless = ::open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (nameless < 0) GTEST_SKIP() << "this file system has no files without names";
+  ::close(nameless);
+  EXPECT_EXIT(
+      {
+        rlimit limit{};
+        limit.rlim_cur = limit.rlim_max = 4096;
+        ::setrlimit(RLIMIT_FSIZE, &limit);  // Writing more ends the process.
+        static_cast<void>(write_file(folder_ + "/f", std::string(1 << 20, 'x')));
+        ::_exit(0);
+      },
+      testing::KilledBySignal(SIGXFSZ), "");
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 

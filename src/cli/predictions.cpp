@@ -81,6 +81,7 @@ std::string MemoryFile::path() const { return fmt::format("/proc/{}/fd/{}", ::ge
 void add_predictions(RunReport& report, const SessionConfig& config) {
   constexpr std::array kLess{0.75, 0.50, 0.35, 0.25};
   constexpr std::array kMore{1.0, 1.25, 1.5, 2.0};
+  report.least_device_budget = least_device_budget();
   if (report.unlimited) {
     if (auto made = predictions(report, config, report.peak.device, kLess))
       report.predictions = std::move(made->budgets);

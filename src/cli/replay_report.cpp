@@ -45,7 +45,8 @@ std::string end_in_words(const Replay& replay) {
       return "the journal ends here, and the run went on: " + replay.why;
     case Replay::End::open:
       return replay.cut_off ? "the journal breaks off within a record: the process was killed, or its disk is full"
-                            : "the journal just ends: the process was killed or ended by a bug, or it still runs";
+                            : "the journal just ends: the process was killed or ended by a bug, its disk is full, or "
+                              "it still runs";
     case Replay::End::difference:
       return "here the decisions differ";
     case Replay::End::damaged:

@@ -38,7 +38,7 @@ constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 struct RunOptions {
   std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
   std::string io_timeout = "30s";
-  std::string json, record, plan;
+  std::optional<std::string> json, record, plan;
   bool quiet = false;
   std::string program;
   std::vector<std::string> command;
@@ -48,6 +48,12 @@ Result<std::uint64_t> size_option(std::string_view option, const std::string& te
   const Result<Bytes> size = parse_bytes(text);
   if (size) return size->value;
   return fail(Errc::usage, fmt::format("{}: {}", option, size.error().message));
+}
+
+Result<> check_blocks(std::string_view option, std::uint64_t size, std::string_view without) {
+  if (Bytes{size} >= kBlockBytes) return {};
+  return fail(Errc::usage, fmt::format("{} {} is less than one block of {}; give more, or leave it out to use {}",
+                                       option, to_text(Bytes{size}), to_text(kBlockBytes), without));
 }
 
 // A folder that is gone again if it was made here and nothing came into it.
@@ -115,13 +121,11 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   }
   if (!options.host_memory.empty()) {
     TRY(config.host_budget_bytes, size_option("--host-memory", options.host_memory));
+    if (config.host_budget_bytes != 0) TRY_VOID(check_blocks("--host-memory", config.host_budget_bytes, "none"));
   }
   if (!options.ssd_capacity.empty()) {
     TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", options.ssd_capacity));
-    if (Bytes{config.ssd_capacity_bytes} < kBlockBytes)
-      return fail(Errc::usage, fmt::format("--ssd-capacity {} is less than one block of {}; give more, or leave it out "
-                                           "to use what the file system has",
-                                           options.ssd_capacity, to_text(kBlockBytes)));
+    TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, "what the file system has"));
   }
   config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
                          : options.eviction_path == "copy" ? EvictionMethod::copy
@@ -136,9 +140,10 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   config.io_timeout_ns = io_timeout->value;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
+  if (options.ssd.empty()) return fail(Errc::usage, "--ssd: it names no folder");
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
-  if (!options.plan.empty()) {
-    TRY(const GivenPlan given, load_given_plan(options.plan));
+  if (options.plan) {
+    TRY(const GivenPlan given, load_given_plan(*options.plan));
     TRY_VOID(set_text(config.plan_path, fs::absolute(given.file, error).string(), "--plan"));
   }
   if (config.unlimited) {
@@ -160,13 +165,14 @@ Result<int> run(const RunOptions& options) {
   TRY(SharedSession session, SharedSession::create());
   TRY_VOID(configure(options, session->config));
   std::string json;
-  if (!options.json.empty()) {
-    TRY(json, check_output("--json", options.json));
+  if (options.json) {
+    TRY(json, check_output("--json", *options.json));
   }
-  const bool wants_report = !options.quiet || !json.empty();
-  RecordFolder record(options.record);
+  const bool wants_report = !options.quiet || options.json;
+  RecordFolder record(options.record.value_or(""));
   std::optional<MemoryFile> unasked;
-  if (!options.record.empty()) {
+  if (options.record) {
+    if (options.record->empty()) return fail(Errc::usage, "--record: it names no folder");
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
     TRY(const std::string blocks, record.blocks());
@@ -201,7 +207,7 @@ Result<int> run(const RunOptions& options) {
   if (!report.error.empty() && !told) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
-  if (!json.empty())
+  if (options.json)
     if (const auto written = write_file(json, to_json(report)); !written) report_error(written.error());
   return supervised.exit_status;
 }

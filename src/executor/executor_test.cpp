@@ -58,6 +58,28 @@ TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRu
   EXPECT_FALSE(executor.table().pinned({0}));
 }
 
+TEST(Executor, AnEvictionThatWaitsIsForgottenWhenItsTensorDiesAndAnotherOneIsBornThere) {
+  Plan plan;
+  plan.evictions = {{{0}, {0}, Tier::ssd}, {{1}, {0}, Tier::ssd}};
+  PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+  table.add_blocks(2, kBlockBytes);
+  for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
+  Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
+  executor.adopt(plan, 2);
+  std::vector<Command> commands;
+  const auto tell = [&](const Event& event) { executor.on(event, commands); };
+  for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
+  tell(KernelReady{{0}, {0}, {}});
+  tell(KernelDone{{0}});
+  const Move first = std::get<Move>(commands.back());
+  EXPECT_EQ(first.blocks.first, BlockId{0});
+  tell(Freed{{1}, {{1}, 1}});
+  tell(Allocated{{2}, {{1}, 1}});
+  commands.clear();
+  tell(MoveDone{first.id});
+  EXPECT_TRUE(std::ranges::none_of(commands, [](const Command& one) { return std::holds_alternative<Move>(one); }));
+}
+
 // Two tensors of one block that a plan brings back when kernel 0 starts, the second one once the first has come.
 struct TwoPrefetches {
   TwoPrefetches() {

@@ -61,6 +61,7 @@ void Migration::release(BlockRange blocks, std::vector<Command>& out) {
 }
 
 void Migration::bury(BlockId block, std::vector<Command>& out) {
+  drop_planned_evictions({block, 1});  // They are not for the next tensor there.
   switch (table_.state(block)) {
     case BlockState::empty:
     case BlockState::arriving:

@@ -81,7 +81,7 @@ class Migration {
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
   bool plan_prefetch(BlockRange blocks, bool keeps_copy);
-  // A kernel starts to use these blocks: evictions of them that still wait are pointless.
+  // A kernel starts to use these blocks, or they are dead: evictions of them that still wait are pointless.
   void drop_planned_evictions(BlockRange blocks);
   // The parts of `blocks` for which a planned prefetch has been issued and still waits in its queue.
   std::vector<BlockRange> issued_prefetches(BlockRange blocks) const;

@@ -99,12 +99,21 @@ Result<bool> JournalReader::more() {
     const std::size_t rest = ZSTD_decompressStream(decompressor_.get(), &out, &in);
     bytes_.resize(before + out.pos);
     compressed_at_ = in.pos;
+    inside_frame_ = rest != 0;
     more_inside_ = out.pos == kPiece;  // The decompressor holds what did not fit, whether there is more input or not.
     if (ZSTD_isError(rest) != 0)
       return fail(Errc::bad_input,
                   fmt::format("{} is damaged after record {}: {}", name_, records_, ZSTD_getErrorName(rest)));
     if (out.pos > 0) return true;
   }
+}
+
+Result<> JournalReader::check_frame() {
+  for (bool there = true; there && inside_frame_;) {
+    at_ = bytes_.size();
+    TRY(there, more());
+  }
+  return {};
 }
 
 Result<std::optional<std::string_view>> JournalReader::next_bytes() {

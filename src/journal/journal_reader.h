@@ -32,6 +32,9 @@ class JournalReader {
   Result<std::optional<Record>> next();
   // At the end: whether the last record was there in part only, as in a journal of a process that was killed.
   bool cut_off() const { return cut_off_; }
+  // After the records that are wanted: whether what they came with has its checksum, which is read for that. Journals
+  // of processes that were killed lack the last one.
+  Result<> check_frame();
 
  private:
   JournalReader(Source source, std::string name);
@@ -43,7 +46,7 @@ class JournalReader {
   std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> decompressor_;
   std::string compressed_;
   std::size_t compressed_at_ = 0, compressed_size_ = 0;
-  bool more_inside_ = false;
+  bool more_inside_ = false, inside_frame_ = false;
   std::string bytes_;  // decompressed
   std::size_t at_ = 0;
   bool cut_off_ = false;

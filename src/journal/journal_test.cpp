@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <latch>
 #include <string>
@@ -246,6 +247,24 @@ TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
   EXPECT_EQ(replay.events, 100u);
 }
 
+TEST_F(JournalTest, TwoProcessesDoNotWriteOne) {
+  const auto file = journal();
+  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+  RandomRun program(8);
+  program.play(executor, 50);
+  file->flush(kPatience);  // A child must not be forked while the writer's thread allocates.
+  EXPECT_EXIT(
+      {
+        const auto second = JournalFile::start({.path = path_});
+        if (!second) std::fputs(second.error().message.c_str(), stderr);
+        ::_exit(second ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "another run is writing");
+  program.play(executor, 50);
+  file->flush(kPatience);
+  EXPECT_EQ(replayed(bytes()).events, 100u);
+}
+
 TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
   {
     const auto file = journal();
@@ -281,6 +300,20 @@ TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.
+}
+
+TEST_F(JournalTest, AFlippedBitIsDamageAndNoDifference) {
+  record(12, 8'000, false);
+  const std::string good = bytes();  // with its checksum, since the file is closed
+  EXPECT_TRUE(rc::check([&] {
+    std::string flipped = good;
+    const auto at = *rc::gen::inRange<std::size_t>(good.find('\n') + 1, good.size());
+    flipped[at] = static_cast<char>(flipped[at] ^ 1 << *rc::gen::inRange(0, 8));
+    auto journal = JournalReader::open_bytes(flipped, "test");
+    RC_ASSERT(journal.has_value());
+    const auto done = replay(*journal);
+    RC_ASSERT(!done || !done->difference);
+  }));
 }
 
 TEST_F(JournalTest, AForgedBeginningIsRefused) {

@@ -221,7 +221,15 @@ Result<Replay> replay(JournalReader& journal, const ReplayOptions& options) {
     if (!*record) break;
     const Result<bool> goes_on = run.take(**record);
     if (!goes_on) return run.finish(Replay::End::damaged, "the journal is damaged: " + goes_on.error().message);
-    if (!*goes_on) return run.finish(Replay::End::open, {});
+    if (*goes_on) continue;
+    Replay done = run.finish(Replay::End::open, {});
+    if (done.difference)
+      if (const auto whole = journal.check_frame(); !whole && whole.error().code == Errc::bad_input) {
+        done.difference.reset();  // It is not what the run has written.
+        done.end = Replay::End::damaged;
+        done.why = whole.error().message;
+      }
+    return done;
   }
   Replay done = run.finish(Replay::End::open, {});
   done.cut_off = journal.cut_off();

@@ -49,7 +49,7 @@ class Placer {
     for (const Bytes bytes : lifetimes_.working_set) starts.push_back(starts.back() + bytes.value);
     std::vector<bool> idle(trace_.tensors.size(), false);
     for (const InactivePeriod& period : lifetimes_.periods)
-      if (!period.wraps)
+      if (!period.wraps && !period.last)
         idle[period.tensor.value] =
             idle[period.tensor.value] ||
             (starts[period.before.value] - starts[period.after.value + 1]) * kGoodWhile >= starts.back();

@@ -111,13 +111,13 @@ class Validator {
       return wrong("prefetches", index, "it stands after one of a later kernel; sort the list by at_kernel");
     const auto found = period(prefetch.tensor, prefetch.at, [&](const InactivePeriod& candidate) {
       const std::uint32_t place = place_in(candidate, prefetch.at, kernels_);
-      return place > 0 && place < length(candidate);
+      return !candidate.last && place > 0 && place < length(candidate);
     });
     if (!found)
-      return wrong(
-          "prefetches", index,
-          fmt::format("tensor {} is dead or in use when kernel {} starts; a prefetch belongs into an inactive period",
-                      prefetch.tensor.value, prefetch.at.value));
+      return wrong("prefetches", index,
+                   fmt::format("tensor {} is dead, in use, or only waits to be freed when kernel {} starts; a prefetch "
+                               "belongs into an inactive period that a use ends",
+                               prefetch.tensor.value, prefetch.at.value));
     const auto eviction = evicted_at_[*found];
     const InactivePeriod& where = lifetimes_.periods[*found];
     if (!eviction ||

@@ -89,6 +89,20 @@ TEST_F(ValidatePlan, AcceptsAPrefetchOfTheNextIterationAndAnEvictionWithoutOne) 
   expect_valid();
 }
 
+TEST_F(ValidatePlan, WhatWaitsToBeFreedMayLeaveAndNeedNotComeBack) {
+  trace.kernels[3].frees = {TensorId{1}};
+  trace.kernels[4].reads.clear();
+  trace.kernels[1].reads.push_back({{1}, {}, trace.tensors[1].bytes});
+  lifetimes = analyse_lifetimes(trace);
+  plan.evictions = {{{1}, {1}, Tier::ssd}};
+  expect_valid();
+  plan.prefetches = {{{1}, {3}}};
+  expect_refused("prefetches[0]: tensor 1 is dead, in use, or only waits to be freed");
+  plan.evictions = {{{1}, {3}, Tier::ssd}};
+  plan.prefetches.clear();
+  expect_refused("evictions[0]: tensor 1 is dead");
+}
+
 TEST_F(ValidatePlan, RefusesAPlanOfAnotherTrace) {
   plan.trace_hash = "wrong";
   expect_refused("made for trace small (wrong)");

@@ -49,7 +49,8 @@ std::optional<Below::Window> Below::window(std::size_t period, Lane lane, bool i
   const std::uint64_t bytes = circle_.bytes(period).value;
   const std::uint32_t first = circle_.stretch(period, 1, 1).begin;
   const auto out = clean ? 0u : out_.forward(lane, first, bytes, length - 1, idle);
-  const auto in = in_.backward(lane, circle_.period(period).before.value, bytes, length - 1, idle);
+  const bool returns = !circle_.period(period).last;
+  const auto in = returns ? in_.backward(lane, circle_.period(period).before.value, bytes, length - 1, idle) : 0u;
   if (!out || !in || *out >= length - *in) return std::nullopt;
   return Window{.lane = lane, .clean = clean, .left = *out, .returns = length - *in};
 }
@@ -75,7 +76,7 @@ std::optional<Below::Window> Below::place(std::size_t period, const Copies* copi
 void Below::book(std::size_t period, const Window& window) {
   const Bytes bytes = circle_.bytes(period);
   if (!window.clean) out_.book_forward(window.lane, circle_.stretch(period, 1, 1).begin, bytes.value);
-  in_.book_backward(window.lane, circle_.period(period).before.value, bytes.value);
+  if (!circle_.period(period).last) in_.book_backward(window.lane, circle_.period(period).before.value, bytes.value);
   circle_.add(window.tier() == Tier::host ? host_ : ssd_, circle_.stretch(period, 1, circle_.length(period)),
               static_cast<std::int64_t>(bytes.value));
 }

@@ -1,7 +1,6 @@
 #include "policies/circle.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "plan/validate.h"
@@ -19,7 +18,7 @@ std::uint32_t Circle::length(std::size_t index) const { return length_of(period(
 bool Circle::plannable(std::size_t index) const {
   const InactivePeriod& candidate = period(index);
   const Tensor& tensor = trace_[candidate.tensor];
-  const bool same = !candidate.wraps || tensor.persistent || tensor.carried_from == candidate.tensor;
+  const bool same = !candidate.wraps || candidate.last || tensor.persistent || tensor.carried_from == candidate.tensor;
   return same && tensor.bytes >= kLeastMovedBytes && length(index) >= 2;
 }
 
@@ -51,8 +50,9 @@ std::vector<std::int64_t> Circle::empty(Bytes capacity) const {
 }
 
 std::vector<std::size_t> Circle::prefetch_eagerly(std::span<Absence> absences, Pressure& excess) const {
-  std::vector<std::size_t> order(absences.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order;
+  for (std::size_t at = 0; at < absences.size(); ++at)
+    if (!period(absences[at].period).last) order.push_back(at);
   std::ranges::sort(order, {}, [&](std::size_t at) {
     const Absence& absence = absences[at];
     return std::tuple(stretch(absence.period, absence.returns, 0).begin, length(absence.period) - absence.returns,

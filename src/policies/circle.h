@@ -23,7 +23,7 @@ struct Absence {
   std::size_t period = 0;  // in Lifetimes::periods
   Tier tier = Tier::ssd;
   std::uint32_t left = 0;     // the eviction has ended when this kernel has
-  std::uint32_t returns = 0;  // the prefetch starts with this kernel
+  std::uint32_t returns = 0;  // the prefetch starts with this kernel; meaningless in a last period
 };
 
 // The iteration as a circle, on which periods may go round the end: what planners ask of it, whatever they choose.
@@ -36,8 +36,8 @@ class Circle {
   const InactivePeriod& period(std::size_t index) const { return lifetimes_.periods[index]; }
   Bytes bytes(std::size_t index) const { return trace_[period(index).tensor].bytes; }
   std::uint32_t length(std::size_t index) const;
-  // A period that can be planned: its tensor is not packed with others, at least one kernel passes, and what returns is
-  // the same tensor that left.
+  // A period that can be planned: its tensor is not packed with others, at least one kernel passes, and what returns,
+  // if it does, is the same tensor that left.
   bool plannable(std::size_t index) const;
 
   // The kernels of a period from one place (inclusive) to another (exclusive).

@@ -21,8 +21,11 @@ class Copies {
 
   // The SSD has the bytes when the period begins, if all is done as planned so far.
   bool is_clean(std::size_t period) const { return run_of(period).first < places_[period].order; }
-  // It would cost no more writes to spend this period on the SSD, too, and it should be spent nowhere else.
-  bool is_written_anyway(std::size_t period) const { return run_of(period).first != kNone; }
+  // It would cost no more writes to spend this period on the SSD, too, and it should be spent nowhere else. A period is
+  // no reason for itself, though it has been planned.
+  bool is_written_anyway(std::size_t period) const {
+    return run_of(period).first != kNone && run_of(period).first != places_[period].order;
+  }
 
   // The tensor spends this period on the SSD. Returns the periods that have become cheaper by that.
   std::vector<std::size_t> plan(std::size_t period);

@@ -45,8 +45,8 @@ class FurthestFirst {
     const auto nanos = [](BytesPerSecond link, BytesPerSecond drives) {
       return 1e9 / static_cast<double>(std::min(link, drives).value);
     };
-    clean_cost_ = nanos(machine.link.to_device, machine.ssd_read());
-    cost_ = clean_cost_ + nanos(machine.link.from_device, machine.ssd_write());
+    in_cost_ = nanos(machine.link.to_device, machine.ssd_read());
+    out_cost_ = nanos(machine.link.from_device, machine.ssd_write());
     std::partial_sum(slots_.begin(), slots_.end(), starts_.begin() + 1);
     for (std::size_t index = 0; index < circle_.periods(); ++index)
       if (circle_.plannable(index) && kernels_away(index) > 0)
@@ -57,7 +57,7 @@ class FurthestFirst {
     for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)  // away when the first iteration begins
       for (const std::size_t index : beginning_[kernel])
         if (const std::uint64_t until = kernel + kernels_away(index); until > circle_.kernels())
-          open_[0].push({until - circle_.kernels(), index});
+          open_[circle_.period(index).last ? kDirtyLast : kDirty].push({until - circle_.kernels(), index});
     for (std::uint64_t iteration = 0; iteration < kMostIterations; ++iteration) {
       const std::vector<std::size_t> before = std::exchange(chosen_, {});
       Copies copies(problem_.trace, problem_.lifetimes);
@@ -84,7 +84,7 @@ class FurthestFirst {
       if (!window) continue;
       below.book(index, *window);
       window->tier() == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
-      const std::uint32_t returns = circle_.length(index) - 1;
+      const std::uint32_t returns = kernels_away(index) + 1;
       absences.push_back({.period = index, .tier = window->tier(), .left = 0, .returns = returns});
       circle_.add(excess, circle_.stretch(index, 1, returns), -static_cast<std::int64_t>(circle_.bytes(index).value));
     }
@@ -93,6 +93,14 @@ class FurthestFirst {
   }
 
  private:
+  // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
+  enum Kind : std::uint8_t { kDirty, kClean, kDirtyLast, kCleanLast };
+  static constexpr std::size_t kKinds = 4;
+  Kind kind_of(std::size_t index, const Copies& copies) const {
+    const bool clean = copies.is_written_anyway(index);
+    if (circle_.period(index).last) return clean ? kCleanLast : kDirtyLast;
+    return clean ? kClean : kDirty;
+  }
   // Where there is room but no time: kernels will wait.
   static std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) {
     if (below.has_room(Tier::ssd, index)) return Below::Window{.lane = Traffic::Lane::ssd};
@@ -100,7 +108,9 @@ class FurthestFirst {
     return Below::Window{.lane = Traffic::Lane::host};
   }
   // The kernel before the one that needs it is left for its way back.
-  std::uint32_t kernels_away(std::size_t index) const { return circle_.length(index) - 2; }
+  std::uint32_t kernels_away(std::size_t index) const {
+    return circle_.length(index) - (circle_.period(index).last ? 1 : 2);
+  }
   double time(std::uint64_t kernel) const {
     const std::uint64_t iteration = kernel / circle_.kernels();
     return static_cast<double>(iteration * starts_.back() + starts_[kernel % circle_.kernels()]);
@@ -111,7 +121,7 @@ class FurthestFirst {
       const std::uint64_t now = circle_.kernels() * iteration + kernel;
       away_ -= std::exchange(returning_[now % returning_.size()], 0);
       for (const std::size_t index : beginning_[kernel])
-        open_[copies.is_written_anyway(index)].push({now + kernels_away(index), index});
+        open_[kind_of(index, copies)].push({now + kernels_away(index), index});
       while (away_ < excess_[kernel]) {
         const auto next = furthest(now);
         if (!next) break;
@@ -126,28 +136,34 @@ class FurthestFirst {
 
   // Of what is there and could be away, what is needed last for what its way costs.
   std::optional<Open> furthest(std::uint64_t now) {
-    std::array<double, 2> worth{};
-    for (const std::size_t clean : {0u, 1u}) {
-      auto& open = open_[clean];
+    constexpr double kNextToNothing = 1e-9;
+    const std::array<double, kKinds> costs{in_cost_ + out_cost_, in_cost_, out_cost_, kNextToNothing};
+    std::size_t best = kKinds;
+    double most = -1;
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      auto& open = open_[kind];
       if (!open.empty() && open.top().until <= now) open = {};  // All are over.
-      if (!open.empty()) worth[clean] = (time(open.top().until) - time(now)) / (clean ? clean_cost_ : cost_);
+      if (open.empty()) continue;
+      const double worth = (time(open.top().until) - time(now)) / costs[kind];
+      if (worth <= most) continue;
+      most = worth;
+      best = kind;
     }
-    auto& open = open_[open_[0].empty() || worth[1] > worth[0]];
-    if (open.empty()) return std::nullopt;
-    const Open next = open.top();
-    open.pop();
+    if (best == kKinds) return std::nullopt;
+    const Open next = open_[best].top();
+    open_[best].pop();
     return next;
   }
 
   const Problem& problem_;
   Circle circle_;
-  std::vector<std::int64_t> excess_;                 // by kernel: bytes alive over what the device holds
-  double cost_, clean_cost_;                         // nanoseconds a byte, both ways and back only
-  std::vector<std::uint64_t> slots_;                 // nanoseconds of each kernel with the gap before it
-  std::vector<std::uint64_t> starts_;                // of kernels, in nanoseconds; the iteration's end at the end
-  std::vector<std::vector<std::size_t>> beginning_;  // periods, by kernel
-  std::array<std::priority_queue<Open>, 2> open_;    // periods that could begin now; the second: without being written
-  std::vector<std::int64_t> returning_;              // bytes, by kernel modulo two iterations
+  std::vector<std::int64_t> excess_;                    // by kernel: bytes alive over what the device holds
+  double in_cost_ = 0, out_cost_ = 0;                   // nanoseconds a byte
+  std::vector<std::uint64_t> slots_;                    // nanoseconds of each kernel with the gap before it
+  std::vector<std::uint64_t> starts_;                   // of kernels, in nanoseconds; the iteration's end at the end
+  std::vector<std::vector<std::size_t>> beginning_;     // periods, by kernel
+  std::array<std::priority_queue<Open>, kKinds> open_;  // periods that could begin now
+  std::vector<std::int64_t> returning_;                 // bytes, by kernel modulo two iterations
   std::int64_t away_ = 0;
   std::vector<std::size_t> chosen_;  // in the last iteration
 };

@@ -36,11 +36,11 @@ struct Weights {
     }
     EXPECT_TRUE(validate(trace, "weights"));
   }
-  Plan plan(Bytes device) const {
+  Plan plan(Bytes device, Plan (*planner)(const Problem&) = plan_furthest) const {
     MachineModel machine = *load_machine("a100");
     machine.device.memory = device;
     machine.host.memory = {};
-    return plan_furthest({trace, analyse_lifetimes(trace), machine});
+    return planner({trace, analyse_lifetimes(trace), machine});
   }
 
   Trace trace{.name = "weights", .source = "test", .tensors = {}, .kernels = {}};
@@ -86,6 +86,26 @@ TEST(Furthest, WhatNeedNotBeWrittenLeavesFirst) {
   weights.trace.kernels[5].frees.push_back({kActivation});
   ASSERT_TRUE(validate(weights.trace, "weights"));
   EXPECT_EQ(evicted(weights.plan(kEach * 3)), (std::vector{TensorId{1}}));
+}
+
+// A gradient that the optimizer (kernel 3) has used and the next iteration frees would be there for nothing.
+TEST(Furthest, WhatNobodyNeedsAnyMoreLeavesAndDoesNotComeBack) {
+  constexpr std::uint32_t kGradient = 2;
+  Weights weights(2, {{0, true}, {0, true}, {0}, {0, true}, {1, true}, {1}, {1}, {1, true}});
+  weights.trace.tensors.push_back({.name = "g",
+                                   .bytes = kEach,
+                                   .kind = TensorKind::gradient,
+                                   .persistent = false,
+                                   .carried_from = TensorId{kGradient}});
+  weights.trace.kernels[2].writes.push_back({{kGradient}, {}, kEach});
+  weights.trace.kernels[3].reads.push_back({{kGradient}, {}, kEach});
+  weights.trace.kernels[0].frees.push_back({kGradient});
+  ASSERT_TRUE(validate(weights.trace, "weights"));
+  for (const auto planner : {plan_furthest, plan_g10_clean, plan_g10}) {
+    const Plan plan = weights.plan(kEach * 2, planner);
+    EXPECT_EQ(std::ranges::count(plan.evictions, TensorId{kGradient}, &Eviction::tensor), planner != plan_g10);
+    EXPECT_EQ(std::ranges::count(plan.prefetches, TensorId{kGradient}, &Prefetch::tensor), 0);
+  }
 }
 
 }  // namespace

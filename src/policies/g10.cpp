@@ -63,7 +63,7 @@ class Planner {
     std::vector<Candidate> candidates;
     if (excess_.max() > 0)
       for (std::size_t index = 0; index < circle_.periods(); ++index)
-        if (circle_.plannable(index))
+        if (is_candidate(index))
           if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
     std::priority_queue heap(worse, std::move(candidates));
     while (!heap.empty() && excess_.max() > 0) {
@@ -77,7 +77,7 @@ class Planner {
         heap.push(top);
       else
         for (const std::size_t cheaper : book(top.period, now->window))
-          if (!booked_[cheaper] && circle_.plannable(cheaper))
+          if (!booked_[cheaper] && is_candidate(cheaper))
             if (const auto again = choice(cheaper)) heap.push({again->ratio, cheaper});
     }
   }
@@ -117,6 +117,8 @@ class Planner {
  private:
   const InactivePeriod& period(std::size_t index) const { return circle_.period(index); }
   Bytes bytes(std::size_t index) const { return circle_.bytes(index); }
+  // G10 knows no tensors that wait to be freed; like clean ones they need not go both ways.
+  bool is_candidate(std::size_t index) const { return circle_.plannable(index) && (copies_ || !period(index).last); }
 
   std::optional<Choice> choice(std::size_t index) const {
     const auto window = below_.place(index, copies(), use_host_);
@@ -127,11 +129,12 @@ class Planner {
                          choice.benefit += excess_.benefit(begin, end, static_cast<std::int64_t>(bytes(index).value));
                        });
     if (choice.benefit == 0) return std::nullopt;
-    choice.ratio = static_cast<double>(choice.benefit) / cost(index, window->lane);
+    choice.ratio = static_cast<double>(choice.benefit) / std::max(1.0, cost(index, window->lane));
     return choice;
   }
 
-  // Both transfer times on that tier, in nanoseconds; without the way out if that costs nothing more.
+  // Both transfer times on that tier, in nanoseconds; without the way out if that costs nothing more, and without the
+  // way back if nobody needs it.
   double cost(std::size_t index, Traffic::Lane lane) const {
     const bool ssd = lane == Traffic::Lane::ssd;
     const bool is_stored = ssd && copies_ && copies_->is_written_anyway(index);
@@ -140,7 +143,7 @@ class Planner {
       return static_cast<double>((transfer_time(bytes(index), rate) + (ssd ? latency : machine_.link.latency)).value);
     };
     return (is_stored ? 0 : time(machine_.link.from_device, machine_.ssd_write(), machine_.ssd.write_latency)) +
-           time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency);
+           (period(index).last ? 0 : time(machine_.link.to_device, machine_.ssd_read(), machine_.ssd.read_latency));
   }
 
   // Returns what has become cheaper.

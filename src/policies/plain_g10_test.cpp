@@ -75,7 +75,7 @@ struct PlainPlanner {
   bool plannable(std::size_t index) const {
     const Tensor& tensor = problem.trace[period(index).tensor];
     const bool returns = !period(index).wraps || tensor.persistent || tensor.carried_from == period(index).tensor;
-    return returns && tensor.bytes >= kLeastMovedBytes;
+    return returns && !period(index).last && tensor.bytes >= kLeastMovedBytes;
   }
 
   bool has_room(std::size_t index, const std::vector<Wide>& tier, Bytes capacity) const {

@@ -35,7 +35,8 @@ struct Facts {
         character(characterise(trace, lifetimes)),
         moments(heaviest_moments(lifetimes, kMomentsShown)),
         peak_live(std::ranges::max(lifetimes.live)),
-        largest_working_set(std::ranges::max(lifetimes.working_set)) {
+        largest_working_set(std::ranges::max(lifetimes.working_set)),
+        inactive_periods(std::ranges::count(lifetimes.periods, false, &InactivePeriod::last)) {
     for (const Tensor& tensor : trace.tensors) {
       KindTotal& total = kinds[static_cast<std::size_t>(tensor.kind)];
       ++total.tensors;
@@ -56,6 +57,7 @@ struct Facts {
   Characterisation character;
   std::vector<Moment> moments;
   Bytes peak_live, largest_working_set, persistent;
+  std::ptrdiff_t inactive_periods;
   std::array<KindTotal, kTensorKinds.size()> kinds{};
   std::array<std::size_t, kPhases.size()> phase_kernels{};
   std::array<Nanos, kPhases.size()> phase_time{};
@@ -79,7 +81,7 @@ std::string summary_text(const LoadedTrace& loaded, const Facts& facts) {
   table.add_row({"peak live", to_text(facts.peak_live)});
   table.add_row({"largest working set", to_text(facts.largest_working_set)});
   table.add_row({"persistent", to_text(facts.persistent)});
-  table.add_row({"inactive periods", std::to_string(facts.lifetimes.periods.size())});
+  table.add_row({"inactive periods", std::to_string(facts.inactive_periods)});
   return table.text();
 }
 
@@ -199,7 +201,7 @@ std::string show_json(const LoadedTrace& loaded) {
   report["peak_live_bytes"] = facts.peak_live.value;
   report["largest_working_set_bytes"] = facts.largest_working_set.value;
   report["persistent_bytes"] = facts.persistent.value;
-  report["inactive_periods"] = facts.lifetimes.periods.size();
+  report["inactive_periods"] = facts.inactive_periods;
   report["tensors_by_kind"] = kinds_json(facts);
   report["kernels_by_phase"] = phases_json(facts);
   report["characterisation"] = characterisation_json(facts.character);

@@ -27,6 +27,8 @@ class Maker {
     for (std::uint32_t layer = layers; layer-- > 0;) add_backward(layer);
     for (std::uint32_t layer = 0; layer < layers; ++layer) add_optimizer(layer);
     if (options_.carries && chance(3)) add_swapped_pair();
+    for (const auto& [tensor, first, last] : frees_)
+      trace_.kernels[chance(3) ? first + below(last - first + 1) : first].frees.push_back(tensor);
     return std::move(trace_);
   }
 
@@ -43,6 +45,12 @@ class Maker {
                               .persistent = persistent,
                               .carried_from = std::nullopt});
     return id;
+  }
+
+  // With the last kernel made by now, or up to so many later: Python may hold on to what nobody uses any more.
+  void free(TensorId tensor, std::size_t later) {
+    const std::size_t now = trace_.kernels.size() - 1;
+    frees_.push_back({tensor, now, now + later});
   }
 
   // zero_grad at the start of the next iteration frees these.
@@ -77,7 +85,7 @@ class Maker {
     access(kernel.writes, activations_[layer]);
     if (is_carried(gradients_[layer])) {
       if (chance(2)) access(kernel.reads, gradients_[layer]);
-      kernel.frees.push_back(gradients_[layer]);
+      free(gradients_[layer], weights_.size() - 1 - layer);
     }
     if (chance(3)) {
       const TensorId scratch = add_tensor("scratch", TensorKind::workspace, false);
@@ -92,7 +100,7 @@ class Maker {
     access(kernel.reads, activations_[layer]);
     access(kernel.reads, weights_[layer]);
     access(kernel.writes, gradients_[layer]);
-    if (chance(2)) kernel.frees.push_back(activations_[layer]);
+    if (chance(2)) free(activations_[layer], weights_.size() + layer);
   }
 
   void add_optimizer(std::uint32_t layer) {
@@ -100,7 +108,7 @@ class Maker {
     access(kernel.reads, gradients_[layer]);
     access(kernel.reads, weights_[layer]);
     access(kernel.writes, weights_[layer]);
-    if (!is_carried(gradients_[layer]) && chance(2)) kernel.frees.push_back(gradients_[layer]);
+    if (!is_carried(gradients_[layer]) && chance(2)) free(gradients_[layer], weights_.size() - 1 - layer);
   }
 
   // A state that is written anew each iteration while the old one is still read: born as one tensor, read as another.
@@ -119,6 +127,11 @@ class Maker {
   const RandomTraceOptions& options_;
   Trace trace_;
   std::vector<TensorId> weights_, activations_, gradients_;
+  struct Free {
+    TensorId tensor;
+    std::size_t first, last;  // kernels
+  };
+  std::vector<Free> frees_;
 };
 
 }  // namespace

@@ -3,77 +3,28 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <optional>
 #include <vector>
 
-#include "support.h"
+#include "machine_rig.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::size_t kBlock = kBlockBytes.value;
-
-struct Rig {
-  std::unique_ptr<SpillFile> file;
-  std::unique_ptr<CpuMachine> machine;
-
-  std::byte* block(std::uint32_t index) { return machine->range().block(index); }
-  template <class C>
-  void ask(C command) {
-    const Command commands[] = {command};
-    machine->submit(commands);
-  }
-  Event next() {
-    auto event = machine->wait();
-    if (!event) ADD_FAILURE() << event.error().message;
-    CHECK(event.has_value());
-    return event->what;
-  }
-  // The answer to a move, passing over faults of blocks that are on their way.
-  Event answer() {
-    for (;;) {
-      const Event event = next();
-      if (!std::holds_alternative<Faulted>(event)) return event;
-    }
-  }
-  // A tensor is born in block 0 and filled by a thread that faults; the executor knows of both.
-  void tensor_in_block_0(std::uint64_t seed) {
-    machine->inbox().allocated({0}, {{0}, 1});
-    std::thread script([&] { fill(block(0), kBlock, seed); });
-    EXPECT_TRUE(std::holds_alternative<Allocated>(next()));
-    EXPECT_TRUE(std::holds_alternative<Faulted>(next()));
-    ask(Populate{{{0}, 1}});
-    script.join();
-  }
-  bool move(std::uint32_t id, BlockRange blocks, Tier from, Tier to, bool clean = false) {
-    ask(Move{.id = {id}, .blocks = blocks, .from = from, .to = to, .urgency = Urgency::need, .clean = clean});
-    return std::holds_alternative<MoveDone>(answer());
-  }
-};
-
-class CpuMachineTest : public testing::TestWithParam<EvictionMethod> {
- protected:
-  void SetUp() override {
-    REQUIRE_PAGE_FAULTS();
-    if (auto chosen = choose(GetParam()); !chosen) GTEST_SKIP() << chosen.error().message;
-  }
-  static Rig rig(CpuMachineOptions options, std::uint32_t slots = 64) {
-    auto file = SpillFile::open(spill_directory(), kBlockBytes * slots);
-    if (!file) ADD_FAILURE() << file.error().message;
-    auto owned = std::make_unique<SpillFile>(std::move(*file));
-    CHECK(owned->reserve(slots).has_value());
-    if (options.device_frames == 0) options.device_frames = 10;
-    options.range_blocks = 64;
-    options.method = GetParam();
-    auto machine = CpuMachine::make(options, *owned);
-    if (!machine) ADD_FAILURE() << machine.error().message;
-    return {std::move(owned), std::move(*machine)};
-  }
-  static bool moves() { return GetParam() == EvictionMethod::move; }
-};
-
 INSTANTIATE_TEST_SUITE_P(Paths, CpuMachineTest, testing::Values(EvictionMethod::move, EvictionMethod::copy),
                          [](const auto& param_info) { return std::string(to_text(param_info.param)); });
+
+TEST_P(CpuMachineTest, AllThatWasPostedIsToldThoughNothingOfItWakesTheLoop) {
+  Rig rig = CpuMachineTest::rig({});
+  std::atomic<int> told = 0;
+  std::thread loop([&] {
+    while (rig.machine->wait()) ++told;
+  });
+  for (std::uint32_t tensor = 0; tensor < 3; ++tensor) rig.machine->inbox().allocated({tensor}, {{tensor}, 1});
+  rig.machine->tell_all(Nanos{20'000'000'000});
+  EXPECT_EQ(told, 3);
+  rig.machine->stop();
+  loop.join();
+}
 
 TEST_P(CpuMachineTest, BlocksThatLeaveComeBackWithTheirBytes) {
   Rig rig = CpuMachineTest::rig({});
@@ -323,135 +274,6 @@ TEST_P(CpuMachineTest, AWriteForWhichThereIsNoSpaceIsRefusedUntilThereIs) {
   EXPECT_TRUE(rig.move(4, {{1}, 2}, Tier::device, Tier::ssd));
   EXPECT_TRUE(rig.move(5, {{1}, 2}, Tier::ssd, Tier::device));
   for (std::uint32_t index = 0; index < 5; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index)) << index;
-}
-
-// A block that has come back with its copy kept.
-void leave_and_come_clean(Rig& rig) {
-  rig.tensor_in_block_0(1);
-  EXPECT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
-  EXPECT_TRUE(rig.move(2, {{0}, 1}, Tier::ssd, Tier::device, true));
-  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-}
-
-TEST_P(CpuMachineTest, ACleanBlockLeavesWithoutBeingWritten) {
-  Rig rig = CpuMachineTest::rig({});
-  leave_and_come_clean(rig);
-  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), kBlockBytes);
-  EXPECT_TRUE(rig.move(3, {{0}, 1}, Tier::device, Tier::ssd, true));
-  EXPECT_EQ(resident_bytes(rig.machine->range()), 0u);
-  EXPECT_TRUE(rig.move(4, {{0}, 1}, Tier::ssd, Tier::device));
-  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-  const CpuStats& stats = rig.machine->stats();
-  EXPECT_EQ(stats.written(), kBlockBytes);
-  EXPECT_EQ(stats.moved(Tier::device, Tier::ssd), kBlockBytes);
-  EXPECT_EQ(stats.dropped_clean(), kBlockBytes);
-  EXPECT_EQ(stats.unseen_writes(), 0u);
-  EXPECT_EQ(stats.held(Tier::ssd), Bytes{});
-}
-
-TEST_P(CpuMachineTest, AWriteThatNoKernelToldOfIsFoundWhenTheBlockLeaves) {
-  Rig rig = CpuMachineTest::rig({});
-  leave_and_come_clean(rig);
-  fill(rig.block(0), kBlock, 1);
-  rig.block(0)[kBlock / 2] ^= std::byte{1};
-  EXPECT_TRUE(rig.move(3, {{0}, 1}, Tier::device, Tier::ssd, true));
-  EXPECT_TRUE(rig.move(4, {{0}, 1}, Tier::ssd, Tier::device));
-  EXPECT_FALSE(holds(rig.block(0), kBlock, 1));
-  rig.block(0)[kBlock / 2] ^= std::byte{1};
-  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-  EXPECT_EQ(rig.machine->stats().unseen_writes(), 1u);
-  EXPECT_EQ(rig.machine->stats().dropped_clean(), Bytes{});
-  EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 2);
-}
-
-TEST_P(CpuMachineTest, WhatIsDroppedIsAsWhatWasStoredLast) {
-  Rig rig = CpuMachineTest::rig({});
-  leave_and_come_clean(rig);
-  std::uint32_t id = 3;
-  for (std::uint64_t version : {1, 2, 2, 1, 3, 3}) {
-    fill(rig.block(0), kBlock, version);
-    EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::device, Tier::ssd, true));
-    EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::ssd, Tier::device, true));
-    EXPECT_TRUE(holds(rig.block(0), kBlock, version));
-  }
-  EXPECT_EQ(rig.machine->stats().dropped_clean(), kBlockBytes * 3);
-  EXPECT_EQ(rig.machine->stats().unseen_writes(), 3u);
-  EXPECT_EQ(rig.machine->stats().written(), kBlockBytes * 4);
-}
-
-TEST_P(CpuMachineTest, AWriteFromAnotherThreadDuringACleanEvictionIsNotLost) {
-  Rig rig = CpuMachineTest::rig({});
-  leave_and_come_clean(rig);
-  std::uint32_t id = 3;
-  for (std::uint32_t round = 1; round <= 50; ++round) {
-    // Any time from before the block is taken off to after it has been hashed, and any place, before or behind the
-    // hash.
-    const std::size_t place = (round * 7919 * 64) % kBlock;
-    std::atomic<bool> go{false};
-    std::thread writer([&] {
-      while (!go) {
-      }
-      for (std::atomic<std::uint32_t> wait = round * round * 40; wait > 0;) --wait;
-      rig.block(0)[place] = std::byte(round);
-    });
-    go = true;
-    const bool left = rig.move(id++, {{0}, 1}, Tier::device, Tier::ssd, true);
-    if (left) {
-      EXPECT_TRUE(rig.move(id++, {{0}, 1}, Tier::ssd, Tier::device, true));
-    }
-    writer.join();
-    EXPECT_EQ(rig.block(0)[place], std::byte(round));
-  }
-}
-
-TEST_P(CpuMachineTest, ACopyThatIsGivenUpLeavesItsSlot) {
-  Rig rig = CpuMachineTest::rig({}, 1);
-  leave_and_come_clean(rig);
-  rig.ask(Discard{{{0}, 1}, Tier::ssd});
-  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), Bytes{});
-  rig.ask(Populate{{{1}, 1}});
-  fill(rig.block(1), kBlock, 2);
-  EXPECT_TRUE(rig.move(4, {{1}, 1}, Tier::device, Tier::ssd));
-  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-}
-
-TEST_P(CpuMachineTest, ACopyGivesItsSlotToWhatHasNoOther) {
-  Rig rig = CpuMachineTest::rig({}, 2);
-  leave_and_come_clean(rig);
-  rig.ask(Populate{{{1}, 2}});
-  for (const std::uint32_t index : {1u, 2u}) fill(rig.block(index), kBlock, index + 1);
-  EXPECT_TRUE(rig.move(3, {{1}, 2}, Tier::device, Tier::ssd));
-  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), kBlockBytes * 2);
-  EXPECT_FALSE(rig.move(4, {{0}, 1}, Tier::device, Tier::ssd, true));  // Clean for the executor; and there is no slot.
-  EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-  EXPECT_TRUE(rig.move(5, {{1}, 2}, Tier::ssd, Tier::device));
-  EXPECT_TRUE(rig.move(6, {{0}, 1}, Tier::device, Tier::ssd, true));
-  EXPECT_TRUE(rig.move(7, {{0}, 1}, Tier::ssd, Tier::device));
-  for (std::uint32_t index = 0; index < 3; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index + 1));
-}
-
-TEST_P(CpuMachineTest, OfSeveralCleanBlocksThoseThatHaveChangedAreWritten) {
-  bool fails = false;
-  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer& t) { return t.write && fails ? EIO : 0; });
-  }});
-  rig.ask(Populate{{{0}, 3}});
-  for (std::uint32_t index = 0; index < 3; ++index) fill(rig.block(index), kBlock, index);
-  EXPECT_TRUE(rig.move(1, {{0}, 3}, Tier::device, Tier::ssd));
-  EXPECT_TRUE(rig.move(2, {{0}, 3}, Tier::ssd, Tier::device, true));
-  fill(rig.block(1), kBlock, 7);
-  EXPECT_TRUE(rig.move(3, {{0}, 3}, Tier::device, Tier::ssd, true));
-  EXPECT_EQ(rig.machine->stats().dropped_clean(), kBlockBytes * 2);
-  EXPECT_TRUE(rig.move(4, {{0}, 3}, Tier::ssd, Tier::device, true));
-  fill(rig.block(1), kBlock, 8);
-  fails = true;  // All stay, and all copies are given up.
-  EXPECT_FALSE(rig.move(5, {{0}, 3}, Tier::device, Tier::ssd, true));
-  EXPECT_EQ(rig.machine->stats().held(Tier::ssd), Bytes{});
-  fails = false;
-  EXPECT_TRUE(rig.move(6, {{0}, 3}, Tier::device, Tier::ssd));
-  EXPECT_TRUE(rig.move(7, {{0}, 3}, Tier::ssd, Tier::device));
-  for (std::uint32_t index = 0; index < 3; ++index)
-    EXPECT_TRUE(holds(rig.block(index), kBlock, index == 1 ? 8 : index)) << index;
 }
 
 TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {

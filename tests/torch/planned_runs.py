@@ -117,6 +117,20 @@ def frozen_weights(spillway):
         print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
 
 
+def gradients_that_are_read_late(spillway):
+    """What leaves because it only waits to be freed comes back if the script wants it all the same."""
+    for way in ("", "zeroes"):
+        script = (SCRIPTS, "late_gradients.py", *way.split())
+        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+        for policy in ("g10-clean", "furthest"):
+            printed, report = run(spillway, half_of(unlimited), policy, *script)
+            check(printed == expected, printed, expected)
+            check(report["plan"]["policy"] == policy, report)
+            faults = [iteration["faults"] for iteration in report["iterations"]]
+            check(way or faults[10] > faults[7], "gradients did not leave", faults)  # Step 9 has read them.
+            print("ok late gradients", way, policy, faults, flush=True)
+
+
 def plans_that_lose(spillway):
     """A plan under which iterations wait longer than before is given up, for good or until that is no better."""
     script = (SCRIPTS, "touches_beside.py")
@@ -131,7 +145,7 @@ def plans_that_lose(spillway):
     print("ok a plan that loses is given up", names, flush=True)
 
 
-TESTS = {"steady": [steady_scripts, frozen_weights],
+TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late],
          "changing": [scripts_that_change, scripts_that_never_settle, plans_that_lose]}
 
 

@@ -53,6 +53,20 @@ def run_that_learns_and_plans(spillway):
         check("all equal" in table.stdout and table.stderr == "", table)
 
 
+def run_that_fits(spillway):
+    """Nothing in it wakes those who decide; all the same its journal has all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        command, path = recording(spillway, folder, "--device-memory", "3GiB", steps=6)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        check(done.returncode == 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+        check(sum(report["moved_bytes"].values()) == 0, report)
+        replay = replayed(spillway, folder)
+        check(replay["equal"] and replay["end"] == "script_ended" and replay["iterations"] == 6, replay)
+        print("ok a run that fits,", replay["events"], "events", flush=True)
+
+
 def run_that_is_killed(spillway):
     with tempfile.TemporaryDirectory() as folder:
         command, _ = recording(spillway, folder, "--device-memory", "256MiB", "--quiet", steps=1000)
@@ -75,6 +89,7 @@ def run_that_is_killed(spillway):
 
 def main():
     run_that_learns_and_plans(sys.argv[1])
+    run_that_fits(sys.argv[1])
     run_that_is_killed(sys.argv[1])
 
 

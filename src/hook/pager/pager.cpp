@@ -250,9 +250,8 @@ std::uint64_t Pager::slots_needed(std::uint32_t blocks) const {
 // Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
 Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
   const std::uint64_t slots = slots_needed(blocks) + slots_for_children();
-  if (slots == 0) return {};
-  std::string reason;
   if (slots <= file_->reserved_slots()) return {};
+  std::string reason;
   if (slots <= file_->capacity_slots()) {
     const DiskWait wait(config_.asks_for_space);
     auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));

@@ -60,8 +60,8 @@ class Pager {
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine_->streams().of_this_thread(); }
   // A kernel is about to use these bytes (what is not managed is passed over), and has ended. One that has its place in
-  // a plan's iteration waits here for all that it uses, if that fits, as do all where an online policy looks ahead;
-  // returns how long. What is absent all the same it faults.
+  // a plan's iteration waits here for all that it uses, if that fits, as do all where an online policy looks ahead.
+  // What is absent all the same it faults.
   void kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents);
   void kernel_done(StreamId stream);
 

@@ -56,6 +56,12 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trac
   return Best{std::move(plan), result};
 }
 
+std::unexpected<Error> too_little_for(std::string_view whom, const MachineModel& machine) {
+  return fail(Errc::unavailable,
+              fmt::format("what a plan may count on is too little for {}: {} of the device, {} on the SSD", whom,
+                          to_text(machine.device.memory), to_text(machine.ssd_capacity())));
+}
+
 // Of the policies that the run may follow; nothing if none can.
 Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
@@ -67,11 +73,7 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     if (!runs_for_real(policy)) continue;
     if (!without_plan && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
     auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
-    if (asked_for && candidate && !*candidate)
-      return fail(
-          Errc::unavailable,
-          fmt::format("{} cannot do with what a plan may count on: {} of the device, {} on the SSD", policy.name,
-                      to_text(input.machine.device.memory), to_text(input.machine.ssd_capacity())));
+    if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input.machine);
     if (asked_for) return candidate;
     if (!candidate)
       failure = std::move(candidate).error();
@@ -237,10 +239,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (!best) {
     TRY(best, best_of(blocks, input));
   }
-  if (!best)
-    return fail(Errc::unavailable,
-                fmt::format("nothing can do with what a plan may count on: {} of the device, {} on the SSD",
-                            to_text(input.machine.device.memory), to_text(input.machine.ssd_capacity())));
+  if (!best) return too_little_for("any policy", input.machine);
   if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(blocks.trace);
   best->plan.machine_name = input.machine.name;

@@ -175,8 +175,11 @@ inline void set_costs(Session& session, std::span<const CostFigures> costs) noex
   session.state.costs_version.store(version, std::memory_order_release);
 }
 
-// One sentence that the supervisor prints at the end: "torch.compile is in use: ...".
+// One sentence that the supervisor prints at the end: "torch.compile is in use: ...". Said again it is not printed
+// again.
 inline void add_notice(Session& session, std::string_view sentence) noexcept {
+  for (const auto& said : session.state.notices)
+    if (said.is_set() && said.get() == said.cut(sentence)) return;
   const std::uint64_t place = session.state.notice_count.fetch_add(1);
   if (place < kMaxNotices) session.state.notices[place].set(sentence);
 }

@@ -26,6 +26,7 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
   std::error_code error;
   const fs::path path = fs::absolute(file, error);
   if (file.empty() || error) return refuse("it names no file");
+  if (file == "-") return refuse("name a file: standard output is the script's (/dev/stdout, if that is no matter)");
   if (!path.has_filename() || fs::is_directory(path, error)) return refuse("it is a folder; name a file in it");
   if (is_device(path)) return path.string();
   const fs::path folder = path.parent_path();

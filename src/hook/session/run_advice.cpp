@@ -8,8 +8,7 @@
 namespace spillway {
 namespace {
 
-// What helps less than this part is not worth buying, and of budgets that do so much less than the best one the least
-// is named.
+// What gains less than this part is not worth buying.
 constexpr double kWorthIt = 0.05;
 
 RunReport::Advice fits(const RunReport& report) {
@@ -20,9 +19,9 @@ RunReport::Advice fits(const RunReport& report) {
 
 std::string predicted(const RunReport::Prediction& with, const RunReport::Prediction& now) {
   return fmt::format(
-      "with {} ({:g} times as much) a planned iteration is predicted to take {:.3f} s, and {:.3f} s with what "
-      "this run had",
-      to_text(with.device), with.part, seconds(*with.iteration), seconds(*now.iteration));
+      "by the times of the whole run a planned iteration is predicted to take {:.3f} s with {} ({:g} times as much), "
+      "and {:.3f} s with what this run had",
+      seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
 }
 
 RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
@@ -36,10 +35,13 @@ RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
   const RunReport::Prediction& now = outlook.budgets.front();
   const auto shortest = std::ranges::min_element(outlook.budgets, {},
                                                  [](const RunReport::Prediction& budget) { return *budget.iteration; });
+  // A little more than the shortest is as good, if it gains as much as is worth it.
+  const double worth_it = seconds(*now.iteration) / (1 + kWorthIt);
+  const double as_good = seconds(*shortest->iteration) * (1 + kWorthIt);
   const auto least = std::ranges::find_if(outlook.budgets, [&](const RunReport::Prediction& budget) {
-    return seconds(*budget.iteration) <= (1 + kWorthIt) * seconds(*shortest->iteration);
+    return seconds(*budget.iteration) <= std::min(worth_it, as_good);
   });
-  if (least != outlook.budgets.begin())
+  if (least != outlook.budgets.end())
     return {.kind = "memory", .sentence = "more memory would help: " + predicted(*least, now)};
   return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(outlook.budgets.back(), now)};
 }

@@ -43,8 +43,13 @@ TEST_F(RunAdvice, NamesTheLeastMemoryThatDoesAboutAsWellAsTheMost) {
   EXPECT_EQ(advice().kind, "memory");
   EXPECT_EQ(
       advice().sentence,
-      "more memory would help: with 1.5 GiB (1.5 times as much) a planned iteration is predicted to take 2.080 s, and "
-      "3.000 s with what this run had");
+      "more memory would help: by the times of the whole run a planned iteration is predicted to take 2.080 s with "
+      "1.5 GiB (1.5 times as much), and 3.000 s with what this run had");
+}
+
+TEST_F(RunAdvice, NamesNoMemoryThatGainsLessThanWouldBeWorthIt) {
+  report.outlook->budgets = {budget(1, 2'130), budget(1.25, 2'090), budget(1.5, 2'020), budget(2, 2'000)};
+  EXPECT_NE(advice().sentence.find("2.020 s with 1.5 GiB"), std::string::npos) << advice().sentence;
 }
 
 TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
@@ -52,8 +57,8 @@ TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
   EXPECT_EQ(advice().kind, "enough");
   EXPECT_EQ(
       advice().sentence,
-      "more memory would hardly help: with 2 GiB (2 times as much) a planned iteration is predicted to take 2.000 s, "
-      "and 2.090 s with what this run had");
+      "more memory would hardly help: by the times of the whole run a planned iteration is predicted to take 2.000 s "
+      "with 2 GiB (2 times as much), and 2.090 s with what this run had");
 }
 
 TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {

@@ -53,12 +53,12 @@ std::string plan_text(const RunReport& report) {
                         last.adopted_at_iteration)
           : "";
   return fmt::format(
-             "{}{} from iteration {} on{}, predicted {:.3f} s{} (the links take {:.3f} s, and let kernels wait for "
-             "{:.3f} s at least), planned in {:.3f} s",
+             "{}{} from iteration {} on{}, predicted {:.3f} s{} when it was made, in {:.3f} s (the links take "
+             "{:.3f} s, and let kernels wait for {:.3f} s at least)",
              last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
              report.plans.front().adopted_at_iteration, again, seconds(last.predicted),
              last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
-             seconds(last.link_bound), seconds(last.least_wait), seconds(last.planning)) +
+             seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none
               ? ""
               : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));
@@ -108,7 +108,10 @@ std::string prediction_table(const RunReport& report) {
                    runs && now > 0 ? fmt::format("{:.2f}", then / now) : "",
                    runs && prediction.policy.empty() ? "nothing" : prediction.policy});
   }
-  return "\nPredicted with less memory, once a plan is followed:\n" + table.text();
+  const Bytes least = report.least_device_budget;
+  const bool needs_more = std::ranges::any_of(report.predictions, [&](const auto& one) { return one.device < least; });
+  return fmt::format("\nPredicted with less memory, once a plan is followed{}:\n{}",
+                     needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text());
 }
 
 std::string unmanaged_text(const RunReport& report) {
@@ -171,7 +174,9 @@ std::string to_table(const RunReport& report) {
   if (!report.recorded.empty()) lines.emplace_back("trace", report.recorded);
   if (!report.recorded_plan.empty()) lines.emplace_back("its plan", report.recorded_plan);
   if (!report.journal.empty()) lines.emplace_back("journal", report.journal);
-  if (!report.not_recorded.empty()) lines.emplace_back("no trace", report.not_recorded);
+  if (!report.not_recorded.empty())
+    lines.emplace_back("trace", report.not_recorded == report.not_planned ? "none, for the reason that there is no plan"
+                                                                          : "none: " + report.not_recorded);
   for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
 
   std::string text = title + "\n";

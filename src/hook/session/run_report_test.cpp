@@ -104,10 +104,9 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,
                                             "given_up_because": null, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
-  EXPECT_NE(
-      to_table(report()).find(
-          "g10 from iteration 2 on and again once, last at 3, predicted 1.500 s for 2 optimizer steps (the links"),
-      std::string::npos);
+  EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s for 2 "
+                                    "optimizer steps when it was made, in"),
+            std::string::npos);
 }
 
 TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
@@ -245,6 +244,30 @@ TEST_F(RunReportTest, EndsWithAdvice) {
       << to_table(report());
 }
 
+TEST_F(RunReportTest, OneReasonIsGivenOnce) {
+  load_torch();
+  ASSERT_TRUE(set_text((*session)->config.policy, "auto", "policy"));
+  (*session)->config.rates.copy = 1;
+  state().moved(Tier::device, Tier::ssd) = 10;
+  state().not_planned.set("nothing repeats itself");
+  state().not_recorded.set("nothing repeats itself");
+  EXPECT_NE(to_table(report()).find("  plan          none: nothing repeats itself\n"
+                                    "  trace         none, for the reason that there is no plan\n"),
+            std::string::npos)
+      << to_table(report());
+}
+
+TEST_F(RunReportTest, PredictionsNameTheLeast) {
+  load_torch();
+  RunReport report = this->report();
+  report.predictions = {{.part = 0.5, .device = 32_MiB, .iteration = {}, .policy = {}}};
+  report.least_device_budget = 64_MiB;
+  EXPECT_NE(to_table(report).find("once a plan is followed (a run needs 64 MiB at least):\n"), std::string::npos)
+      << to_table(report);
+  report.least_device_budget = 32_MiB;
+  EXPECT_NE(to_table(report).find("once a plan is followed:\n"), std::string::npos) << to_table(report);
+}
+
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
   const Json object = json();
   for (const char* name :
@@ -294,7 +317,7 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   iterations    5: first 1.000 s (1 fault), median 3.000 s (3 faults), last 5.000 s (5 faults)
   unmanaged     1 process besides the first that made tensors: python3 worker.py (pid 5)
   ended         still running after the script: sleep
-  no trace      no two iterations were equal
+  trace         none: no two iterations were equal
   note          torch.compile is in use
 )");
 }

@@ -71,12 +71,13 @@ class OnceText {
   bool set(std::string_view text) noexcept {
     std::uint32_t expected = kEmpty;
     if (!state_.compare_exchange_strong(expected, kWriting, std::memory_order_acq_rel)) return false;
-    const std::size_t size = text.size() < kBytes ? text.size() : kBytes;
-    if (size > 0) std::memcpy(text_.data(), text.data(), size);
-    size_ = static_cast<std::uint32_t>(size);
+    const std::string_view kept = cut(text);
+    if (!kept.empty()) std::memcpy(text_.data(), kept.data(), kept.size());
+    size_ = static_cast<std::uint32_t>(kept.size());
     state_.store(kWritten, std::memory_order_release);
     return true;
   }
+  static std::string_view cut(std::string_view text) noexcept { return text.substr(0, kBytes); }
   bool is_set() const noexcept { return state_.load(std::memory_order_acquire) == kWritten; }
   // Empty if nobody has written it.
   std::string_view get() const noexcept {

@@ -60,14 +60,21 @@ TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
   Session* hook = open_session();
   ASSERT_NE(hook, nullptr);
   for (std::size_t i = 0; i < kMaxUnmanaged + 3; ++i) register_unmanaged(*hook);
-  for (std::size_t i = 0; i < kMaxNotices + 3; ++i) add_notice(*hook, "again");
+  for (std::size_t i = 0; i < kMaxNotices + 3; ++i) add_notice(*hook, std::to_string(i));
   hook->state.iteration_count = kMaxIterations - 1;
   add_iteration(*hook, {.duration_ns = 5, .faults = 6});
   add_iteration(*hook, {.duration_ns = 7, .faults = 8});
   EXPECT_EQ((*made)->state.unmanaged_count.load(), kMaxUnmanaged + 3);
-  EXPECT_EQ((*made)->state.notices[kMaxNotices - 1].get(), "again");
+  EXPECT_EQ((*made)->state.notices[kMaxNotices - 1].get(), std::to_string(kMaxNotices - 1));
   EXPECT_EQ((*made)->state.iteration_count.load(), kMaxIterations + 1);
   EXPECT_EQ((*made)->state.iterations[kMaxIterations - 1].faults.load(), 6u);
+}
+
+TEST_F(SessionTest, ANoticeIsGivenOnce) {
+  Session* hook = open_session();
+  ASSERT_NE(hook, nullptr);
+  for (const char* notice : {"first", "second", "first"}) add_notice(*hook, notice);
+  EXPECT_EQ((*made)->state.notice_count.load(), 2u);
 }
 
 TEST_F(SessionTest, TheFirstErrorStays) {

@@ -1,15 +1,9 @@
 #include "hook/torch/hook.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <string>
 #include <utility>
 
-#include "base/text.h"
-#include "hook/planning/save_proposed.h"
 #include "hook/session/hook_side.h"
-#include "hook/torch/command_name.h"
-#include "trace/format.h"
 
 namespace spillway {
 namespace {
@@ -237,49 +231,11 @@ void Hook::iteration_may_have_ended() {
   iterations_.leave_out(ours);
 }
 
-// Between two optimizer steps: a plan that is ready is taken up, or one is asked for.
-void Hook::plan_ahead() {
-  Planning* planning = memory_->planning();
-  if (planning == nullptr || !has_optimizer_) return;
-  if (follower_) follower_->anchor();
-  if (planning->may_give_up()) try_plan();
-  if (const auto outcome = planning->take(recorder_->progress())) {
-    const bool is_news = std::exchange(planning_error_, outcome->error) != outcome->error;
-    if (is_news && !outcome->error.empty())
-      add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
-    if (!outcome->refused.empty() && std::exchange(refused_, outcome->refused) != outcome->refused)
-      add_notice(session_, "the run plans by itself: " + outcome->refused);
-    take_up(*outcome);
-  }
-  const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
-  if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
-  std::unordered_map<StorageId, std::uintptr_t> begins;
-  for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
-  RecordedIteration iteration = *recorder_->iteration();
-  name_tensors(iteration);
-  planning->submit(std::move(iteration), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
-    const auto begin = begins.find(id);
-    if (begin == begins.end()) return std::nullopt;
-    const auto* memory = reinterpret_cast<const void*>(begin->second);
-    return memory_->contains(memory) ? std::optional(planning->pager().place_of(memory)) : std::nullopt;
-  });
-}
-
 // As the trace calls them.
 void Hook::name_tensors(const RecordedIteration& iteration) {
   names_.clear();
   for (std::size_t tensor = 0; tensor < iteration.labels.size(); ++tensor)
     names_.emplace(iteration.labels[tensor], iteration.trace.tensors[tensor].name);
-}
-
-// A trace that is only there for predictions is wanted where something can be predicted; and written once, and once
-// more at the end.
-bool Hook::trace_is_wanted() const {
-  const SessionConfig& config = session_.config;
-  return config.record_path[0] != '\0' && (!config.records_for_itself || config.unlimited || something_moved());
-}
-bool Hook::trace_is_wanted_now() const {
-  return trace_is_wanted() && (!session_.config.records_for_itself || session_.state.recorded == 0 || taken_back_);
 }
 
 bool Hook::something_moved() const {
@@ -310,125 +266,6 @@ void Hook::publish_rates() {
   const Pager& pager = memory_->planning()->pager();
   if (const auto rate = pager.ssd_read()) session_.state.ssd_read_rate = rate->value;
   if (const auto rate = pager.ssd_write()) session_.state.ssd_write_rate = rate->value;
-}
-
-void Hook::take_up(const Planning::Outcome& outcome) {
-  if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
-  plan_ = outcome.plan;
-  planning_time_ = outcome.planning_time;
-  if (!plan_) {
-    trial_.begin_anew();
-    return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
-  }
-  if (trial_.gave_up()) return;
-  trial_.plan_begins();
-  if (outcome.is_first) follower_.reset();
-  follow_plan();
-}
-
-// Judges each iteration of the recorder's that comes right after another, with the plan or without; a given plan is not
-// on trial.
-void Hook::try_plan() {
-  const Recorder::Progress progress = recorder_->progress();
-  if (progress.iteration == 0) return;
-  if (progress.iteration == tried_.iteration && progress.repetitions == tried_.repetitions) return;
-  const Tried before = std::exchange(tried_, {.iteration = progress.iteration,
-                                              .repetitions = progress.repetitions,
-                                              .steps = progress.steps,
-                                              .at = now(),
-                                              .waited = memory_->paged().waited});
-  if (before.iteration != progress.iteration) {
-    if (before.iteration != 0) trial_.begin_anew();
-    return;
-  }
-  if (plan_ && plan_->given) return;
-  if (progress.steps - before.steps != progress.steps_each) return;  // There was something else in between.
-  switch (trial_.ended({.duration = tried_.at - before.at, .waited = excess(tried_.waited, before.waited)})) {
-    case PlanTrial::Verdict::go_on:
-      return;
-    case PlanTrial::Verdict::give_up:
-      return stop_following(PlanEnd::slower);
-    case PlanTrial::Verdict::take_up_again:
-      return follow_plan(true);
-  }
-}
-
-void Hook::stop_following(PlanEnd why) {
-  if (follower_) end_plan(session_, why);
-  follower_.reset();
-  memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
-}
-
-void Hook::follow_plan(bool again) {
-  if (!follower_) {
-    follower_.emplace(plan_->signatures, plan_->anchors);
-    recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
-    tried_.repetitions = 0;
-  }
-  const Plan& commands = plan_->run.plan;
-  add_plan(session_, commands.policy,
-           {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
-            .link_bound_ns = plan_->link_bound.time.value,
-            .least_wait_ns = plan_->link_bound.wait.value,
-            .planning_ns = planning_time_.value,
-            .least_in_bytes = plan_->link_bound.device.in.value,
-            .least_out_bytes = plan_->link_bound.device.out.value,
-            .predicted_in_bytes = plan_->predicted_in.value,
-            .predicted_out_bytes = plan_->predicted_out.value,
-            .optimizer_steps = plan_->anchors.size(),
-            .given = plan_->given,
-            .again = again});
-  memory_->planning()->pager().adopt({plan_, &plan_->run});
-  save_plan_followed();
-}
-
-std::string Hook::why_not_planned() {
-  if (!planning_error_.empty()) return "planning failed: " + planning_error_;
-  if (!has_optimizer_) return "the script made no step of a torch.optim optimizer, by which iterations are told apart";
-  const Recorder::Progress progress = recorder_->progress();
-  if (progress.iteration == 0) {
-    const auto trace = recorder_->finish();
-    return trace ? "no iteration has repeated itself" : trace.error().message;
-  }
-  return memory_->planning()->needs_none(progress) ? "demand paging was predicted to be as good"
-                                                   : "the script ended before one was made";
-}
-
-// A trace that nobody asked for is in memory.
-DiskWait Hook::record_wait() {
-  return DiskWait(session_.config.records_for_itself ? nullptr : &session_.state.writes_record_since);
-}
-
-void Hook::save_plan_followed() {
-  const std::string stem = session_.config.blocks_path.data();
-  if (stem.empty()) return;
-  const DiskWait wait = record_wait();
-  if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
-    return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
-  session_.state.plan_recorded = 1;
-}
-
-// What seemed to be an iteration turned out to be a part of one.
-void Hook::take_trace_back() {
-  const DiskWait wait = record_wait();
-  std::error_code ignored;
-  const std::filesystem::path path = session_.config.record_path.data();
-  if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
-    std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
-  session_.state.recorded = 0;
-  taken_back_ = true;
-}
-
-Result<> Hook::save_trace_so_far() {
-  TRY(Trace trace, recorder_->finish());
-  trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
-  trace.name = name_of_command();
-  const std::string path = session_.config.record_path.data();
-  const DiskWait wait = record_wait();
-  TRY_VOID(save_trace(path, trace));
-  session_.state.recorded = 1;
-  taken_back_ = false;
-  return {};
 }
 
 void Hook::optimizer_step_starts(std::string_view name) {
@@ -491,18 +328,7 @@ void Hook::finish() {
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
   if (recorder_ && memory_->planning() && something_moved()) session_.state.not_planned.set(why_not_planned());
-  if (!recorder_ || !trace_is_wanted()) return;
-  if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
-  const bool told = !session_.config.records_for_itself;
-  if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded == 0)
-    session_.state.not_recorded.set(saved.error().message);
-  else if (!saved && told)
-    add_notice(session_,
-               "the trace is that of an earlier moment, since saving it at the end failed: " + saved.error().message);
-  else if (saved && told && not_recorded_ > 0)
-    add_notice(session_, std::to_string(not_recorded_) +
-                             " operators of this run were on threads that do not train (they compute no gradients and "
-                             "change no parameters): a trace has none of those");
+  if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();
 }
 

@@ -93,24 +93,27 @@ class Hook {
   bool trains() const;
   bool is_recorded() const;
   void born(Birth birth);
+  void backward_may_have_ended(Phase next);
+  void iteration_may_have_ended();
+  void name_tensors(const RecordedIteration& iteration);
+  bool something_moved() const;
+  void publish_costs();
+  void publish_rates();
+  // hook_plans.cpp
   void plan_ahead();
   void take_up(const Planning::Outcome& outcome);
   void follow_plan(bool again = false);
   void stop_following(PlanEnd why);
   void try_plan();
   std::string why_not_planned();
-  DiskWait record_wait();
   void save_plan_followed();
-  void backward_may_have_ended(Phase next);
-  void iteration_may_have_ended();
-  void name_tensors(const RecordedIteration& iteration);
-  bool something_moved() const;
+  // hook_trace.cpp
   bool trace_is_wanted() const;
   bool trace_is_wanted_now() const;
-  void publish_costs();
-  void publish_rates();
   void take_trace_back();
   Result<> save_trace_so_far();
+  void save_last_trace();
+  DiskWait record_wait();
 
   Session& session_;
   std::unique_ptr<TensorMemory> memory_;
@@ -130,7 +133,7 @@ class Hook {
   PlanTrial trial_;                                     // of the plan
   Tried tried_;                                         // in that trial
   Nanos planning_time_;                                 // that it took
-  std::string planning_error_, refused_;                // the last ones
+  std::string planning_error_;                          // the last one
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Nanos costs_published_;                               // when that was last
   Iterations iterations_;

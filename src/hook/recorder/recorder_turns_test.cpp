@@ -1,0 +1,229 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "hook/recorder/recorder_script.h"
+
+namespace spillway {
+namespace {
+
+// Which optimizer steps are together one iteration.
+
+TEST(RecorderTurns, WhatDoesNotComeAnyMoreGivesWayToWhatIsRepeatedNow) {
+  Script script;
+  script.data("w");
+  train_steps(script, 6, 64);
+  EXPECT_EQ(script.recorder.progress().iteration, 1u);
+  train_steps(script, 3, 128);  // for a while
+  train_steps(script, 1, 64);
+  EXPECT_EQ(script.recorder.progress().iteration, 1u);
+  train_steps(script, 6, 128);  // for good
+  EXPECT_EQ(script.recorder.progress().iteration, 2u);
+  EXPECT_EQ(written_by(script.trace(), 0).bytes, Bytes{128});
+}
+
+TEST(RecorderTurns, GradientAccumulationIsOneIteration) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 3; ++step) {
+    script.zero_grad("w");
+    script.forward_backward("w");
+    script.forward_backward("w", false);
+    script.step("w");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(RecorderTurns, TwoOptimizersOfTheSameShapeAreOneIteration) {
+  Script script;
+  script.data("d");
+  script.data("g");
+  for (int step = 0; step < 4; ++step)
+    for (const char* net : {"d", "g"}) {
+      train(script, net);
+    }
+  EXPECT_EQ(script.trace().kernels.size(), 8u);
+}
+
+TEST(RecorderTurns, ACriticWithSeveralStepsWaitsForTheGenerators) {
+  Script script;
+  script.data("critic");
+  script.data("generator");
+  for (int round = 0; round < 5; ++round)
+    for (const char* net : {"critic", "critic", "critic", "generator"}) {
+      train(script, net);
+    }
+  EXPECT_EQ(script.trace().kernels.size(), 16u);
+}
+
+// Up to 16 steps are one iteration, once it is there twice; where an optimizer steps more rarely, its steps are none.
+TEST(RecorderTurns, OptimizersInTurnsAreOneIterationWhereverTheScriptEnds) {
+  for (const int critic_steps : {3, 15, 16, 20, 32, 40})
+    for (const int more : {0, 1, 7, 14}) {
+      SCOPED_TRACE(std::to_string(critic_steps) + " and " + std::to_string(more));
+      Script script;
+      script.data("critic");
+      script.data("generator");
+      for (int round = 0; round < 4; ++round) {
+        for (int i = 0; i < critic_steps; ++i) train(script, "critic");
+        train(script, "generator");
+      }
+      for (int i = 0; i < more; ++i) train(script, "critic");
+      ASSERT_TRUE(script.recorder.has_iteration());
+      EXPECT_EQ(script.trace().kernels.size(),
+                critic_steps < 16 ? 4u * static_cast<std::size_t>(critic_steps + 1) : 4u);
+    }
+}
+
+TEST(RecorderTurns, WithoutTheGeneratorsStepsItIsNoIteration) {
+  Script script;
+  script.data("critic");
+  script.data("generator");
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 3; ++i) train(script, "critic");
+    EXPECT_TRUE(script.recorder.has_iteration());
+    train(script, "generator");
+  }
+  EXPECT_FALSE(script.recorder.has_iteration());
+  const auto trace = script.recorder.finish();
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("lacks the steps of other parameters"), std::string::npos)
+      << trace.error().message;
+}
+
+TEST(RecorderTurns, AccumulationByHandOverTooManyPassesIsNoIteration) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 3; ++step) {
+    for (int micro = 0; micro < 40; ++micro) {
+      script.forward_backward("w", micro == 0);
+      script.recorder.anchor();
+    }
+    script.run({.name = "sub_", .reads = {"grad_w"}, .writes = {"w"}, .updates = true});
+    script.zero_grad("w");
+  }
+  EXPECT_FALSE(script.recorder.has_iteration());
+}
+
+TEST(RecorderTurns, WhatIsTrainedAfterwardsIsTheIterationOnceThatDoesNotComeForThreeTimesItsLength) {
+  for (const int steps : {3, 4}) {
+    Script script;
+    script.data("first");
+    script.data("second");
+    for (int step = 0; step < 5; ++step) train(script, "first");
+    for (int step = 0; step < steps; ++step) {
+      script.zero_grad("second");
+      script.forward_backward("second");
+      script.forward_backward("second", false);
+      script.step("second");
+    }
+    EXPECT_TRUE(script.recorder.has_iteration());
+    EXPECT_EQ(script.trace().kernels.size(), steps == 3 ? 4u : 7u);
+  }
+}
+
+TEST(RecorderTurns, TwoThatAreTrainedInTurnsAreOneIterationUnlessTheTurnsAreLong) {
+  for (const int turn : {5, 8, 9, 12, 15, 20}) {
+    Script script;
+    script.data("first");
+    script.data("second");
+    for (int round = 0; round < 4; ++round)
+      for (const char* net : {"first", "second"})
+        for (int step = 0; step < turn; ++step) train(script, net);
+    ASSERT_TRUE(script.recorder.has_iteration());
+    EXPECT_EQ(script.trace().kernels.size(), turn <= 8 ? 8u * static_cast<std::size_t>(turn) : 4u) << turn;
+  }
+}
+
+TEST(RecorderTurns, AnotherOptimizersStepNowAndThenIsNoPartOfIt) {
+  Script script;
+  script.data("w");
+  script.data("temperature");
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    for (int step = 0; step < 50; ++step) train(script, "w");
+    train(script, "temperature");
+    EXPECT_TRUE(script.recorder.has_iteration());
+  }
+  train(script, "w");
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(RecorderTurns, WhatWasTrainedByHandBeforeTheFirstOptimizerIsForgotten) {
+  Script script;
+  for (const char* w : {"a", "b"}) {
+    script.data(w);
+    for (int step = 0; step < 4; ++step) {
+      script.forward_backward(w);
+      script.recorder.anchor();
+      script.run({.name = "sub_", .reads = {std::string("grad_") + w}, .writes = {w}, .updates = true});
+      script.zero_grad(w);
+    }
+  }
+  script.recorder.forget_anchors();
+  script.data("w");
+  for (int step = 0; step < 4; ++step) train(script, "w");
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(RecorderTurns, ParametersThatAreNotUpdatedNowAndThenAreOneOptimizers) {
+  Script script;
+  script.data("expert");
+  script.data("w");
+  for (int step = 0; step < 9; ++step) {
+    script.zero_grad("w");
+    script.forward_backward("w");
+    if (step % 3 == 0)
+      script.run({.name = "sgd", .phase = Phase::optimizer, .reads = {"grad_w"}, .writes = {"expert"}});
+    script.step("w");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
+TEST(RecorderTurns, AccumulationByHandIsOneIteration) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 4; ++step) {
+    for (int micro = 0; micro < 3; ++micro) {
+      script.forward_backward("w", micro == 0);
+      script.recorder.anchor();  // the end of a backward pass
+    }
+    script.run({.name = "sub_", .reads = {"grad_w"}, .writes = {"w"}, .updates = true});
+    script.zero_grad("w");
+  }
+  const Names all = names(script.trace());
+  EXPECT_EQ(all.size(), 10u);
+  EXPECT_EQ(std::ranges::count(all, "sub_"), 1);
+}
+
+TEST(RecorderTurns, StepsInARowAreOneIterationThatStartsWithItsForwardPass) {
+  Script script;
+  script.data("a");
+  script.data("b");
+  for (int step = 0; step < 5; ++step) {
+    for (const char* w : {"a", "b"}) {
+      script.zero_grad(w);
+      script.forward_backward(w);
+    }
+    script.step("a");
+    script.step("b");
+  }
+  const Trace trace = script.trace();
+  EXPECT_EQ(names(trace).front(), "randn");
+  EXPECT_EQ(trace.kernels.size(), 8u);
+}
+
+TEST(RecorderTurns, WhatIsKeptIsBoundedSoThatARowOfTooManyKernelsIsNotFound) {
+  for (const std::size_t most_kernels : {20u, 40u}) {  // It has 16, and is seen when it is there twice.
+    Script script(0, most_kernels);
+    script.data("critic");
+    script.data("generator");
+    for (int round = 0; round < 5; ++round) {
+      for (int i = 0; i < 3; ++i) train(script, "critic");
+      train(script, "generator");
+    }
+    EXPECT_EQ(script.recorder.has_iteration(), most_kernels == 40);
+  }
+}
+
+}  // namespace
+}  // namespace spillway
