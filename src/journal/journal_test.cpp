@@ -312,7 +312,7 @@ TEST_F(JournalTest, AFlippedBitIsDamageAndNoDifference) {
     auto journal = JournalReader::open_bytes(flipped, "test");
     RC_ASSERT(journal.has_value());
     const auto done = replay(*journal);
-    RC_ASSERT(!done || !done->difference);
+    if (done) RC_ASSERT(!done->difference);
   }));
 }
 
