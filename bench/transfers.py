@@ -7,9 +7,11 @@ disk cost what runs beside them, whoever asks for them.
 Direct I/O from and to huge pages, one transfer each way at a time, nothing else. Prints "ready" when it begins."""
 
 import ctypes
+import fcntl
 import mmap
 import os
 import sys
+import tempfile
 import threading
 import time
 
@@ -41,7 +43,9 @@ def transfer_for_ever(file, move, rate):
 
 def main():
     folder, rates = sys.argv[1], [float(rate) for rate in sys.argv[2:4]]
-    file = os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT, 0o600)
+    with tempfile.TemporaryFile(dir=folder) as unnamed:
+        file = os.dup(unnamed.fileno())  # open as long as the threads run
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
     os.posix_fallocate(file, 0, BLOCKS * BLOCK)
     content = block()
     for number in range(BLOCKS):

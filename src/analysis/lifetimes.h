@@ -16,12 +16,12 @@ namespace spillway {
 // unless it is carried into another one.
 //
 // If it is the `last`, no use comes any more: the tensor is alive (a gradient that nobody has freed, a loss that Python
-// holds) until it is freed just before the kernel `before`. G10 has no such periods: its tensors die with their last
-// use.
+// holds) until it is freed just before the kernel `before`. Freed at the end of the iteration, it `wraps` too, with the
+// first kernel. G10 has no such periods: its tensors die with their last use.
 struct InactivePeriod {
   TensorId tensor;
   KernelId after;   // the last kernel that used it
-  KernelId before;  // the next kernel that uses it
+  KernelId before;  // the next kernel that uses it, or the first one without it
   bool wraps = false;
   bool last = false;
 };

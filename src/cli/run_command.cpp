@@ -1,11 +1,16 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "cli/command.h"
 #include "cli/machine_option.h"
 #include "cli/predictions.h"
@@ -56,7 +61,8 @@ Result<> check_blocks(std::string_view option, std::uint64_t size, std::string_v
                                        option, to_text(Bytes{size}), to_text(kBlockBytes), without));
 }
 
-// A folder that is gone again if it was made here and nothing came into it.
+// A folder that is gone again if it was made here and nothing came into it. It is locked meanwhile, so that no other
+// run takes away what this one writes.
 class RecordFolder {
  public:
   explicit RecordFolder(fs::path path) : path_(std::move(path)) {}
@@ -92,11 +98,23 @@ class RecordFolder {
       return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
                                         "first (mkdir -p)",
                                         path_.string(), error.message()));
+    return lock();
+  }
+
+  Result<> lock() {
+    if (locked_) return {};
+    UniqueFd folder(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)  // Some file systems lock no folders.
+      return fail(Errc::bad_input, fmt::format("--record {}: another run is writing there; name another folder, or "
+                                               "wait until it has ended",
+                                               path_.string()));
+    locked_ = std::move(folder);
     return {};
   }
 
   fs::path path_;
   bool made_ = false;
+  std::optional<UniqueFd> locked_;
 };
 
 // Without these nothing is planned, and the run goes on all the same.
@@ -143,6 +161,7 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
   if (options.ssd.empty()) return fail(Errc::usage, "--ssd: it names no folder");
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
   if (options.plan) {
+    if (options.plan->empty()) return fail(Errc::usage, "--plan: it names no file");
     TRY(const GivenPlan given, load_given_plan(*options.plan));
     TRY_VOID(set_text(config.plan_path, fs::absolute(given.file, error).string(), "--plan"));
   }
@@ -162,17 +181,17 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
 }
 
 Result<int> run(const RunOptions& options) {
-  TRY(SharedSession session, SharedSession::create());
-  TRY_VOID(configure(options, session->config));
   std::string json;
   if (options.json) {
     TRY(json, check_output("--json", *options.json));
   }
+  if (options.record && options.record->empty()) return fail(Errc::usage, "--record: it names no folder");
+  TRY(SharedSession session, SharedSession::create());
+  TRY_VOID(configure(options, session->config));
   const bool wants_report = !options.quiet || options.json;
   RecordFolder record(options.record.value_or(""));
   std::optional<MemoryFile> unasked;
   if (options.record) {
-    if (options.record->empty()) return fail(Errc::usage, "--record: it names no folder");
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
     TRY(const std::string blocks, record.blocks());

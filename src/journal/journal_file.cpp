@@ -50,17 +50,11 @@ JournalFile::JournalFile(JournalOptions options, UniqueFd fd)
 }
 
 Result<std::unique_ptr<JournalFile>> JournalFile::start(JournalOptions options) {
-  const int raw = ::open(options.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  const int raw = ::open(options.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (raw < 0)
     return fail(Errc::io, fmt::format("cannot write the journal {}: {}; name another folder with --record",
                                       options.path, errno_text(errno)));
   UniqueFd fd = out_of_reach(UniqueFd(raw));
-  struct flock lock{};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  if (::fcntl(fd.get(), F_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES))
-    return fail(Errc::io, fmt::format("another run is writing {}; name another folder with --record", options.path));
-  [[maybe_unused]] const int emptied = ::ftruncate(fd.get(), 0);  // What is no regular file has nothing to lose.
   std::unique_ptr<JournalFile> file(new JournalFile(std::move(options), std::move(fd)));
   ZSTD_CCtx* compressor = file->compressor_.get();
   CHECK(compressor != nullptr);

@@ -247,24 +247,6 @@ TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
   EXPECT_EQ(replay.events, 100u);
 }
 
-TEST_F(JournalTest, TwoProcessesDoNotWriteOne) {
-  const auto file = journal();
-  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-  RandomRun program(8);
-  program.play(executor, 50);
-  file->flush(kPatience);  // A child must not be forked while the writer's thread allocates.
-  EXPECT_EXIT(
-      {
-        const auto second = JournalFile::start({.path = path_});
-        if (!second) std::fputs(second.error().message.c_str(), stderr);
-        ::_exit(second ? 1 : 0);
-      },
-      testing::ExitedWithCode(0), "another run is writing");
-  program.play(executor, 50);
-  file->flush(kPatience);
-  EXPECT_EQ(replayed(bytes()).events, 100u);
-}
-
 TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
   {
     const auto file = journal();

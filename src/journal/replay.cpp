@@ -223,12 +223,11 @@ Result<Replay> replay(JournalReader& journal, const ReplayOptions& options) {
     if (!goes_on) return run.finish(Replay::End::damaged, "the journal is damaged: " + goes_on.error().message);
     if (*goes_on) continue;
     Replay done = run.finish(Replay::End::open, {});
-    if (done.difference)
-      if (const auto whole = journal.check_frame(); !whole && whole.error().code == Errc::bad_input) {
-        done.difference.reset();  // It is not what the run has written.
-        done.end = Replay::End::damaged;
-        done.why = whole.error().message;
-      }
+    if (const auto whole = journal.check_frame(); !whole && whole.error().code == Errc::bad_input) {
+      done.difference.reset();  // It is not what the run has written.
+      done.end = Replay::End::damaged;
+      done.why = whole.error().message;
+    }
     return done;
   }
   Replay done = run.finish(Replay::End::open, {});

@@ -21,10 +21,11 @@ class Copies {
 
   // The SSD has the bytes when the period begins, if all is done as planned so far.
   bool is_clean(std::size_t period) const { return run_of(period).first < places_[period].order; }
-  // It would cost no more writes to spend this period on the SSD, too, and it should be spent nowhere else. A period is
-  // no reason for itself, though it has been planned.
+  // It costs no more writes to spend this period on the SSD than not to, for others that are planned, and it should be
+  // spent nowhere else. A period is no reason for itself, though it has been planned.
   bool is_written_anyway(std::size_t period) const {
-    return run_of(period).first != kNone && run_of(period).first != places_[period].order;
+    const Run& run = run_of(period);
+    return run.first != kNone && (run.first != places_[period].order || run.last > run.first);
   }
 
   // The tensor spends this period on the SSD. Returns the periods that have become cheaper by that.

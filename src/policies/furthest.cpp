@@ -26,7 +26,7 @@ constexpr std::uint64_t kMostIterations = 6;
 
 // Kernels are counted through all iterations.
 struct Open {
-  std::uint64_t until;  // the tensor's next use
+  std::uint64_t until;  // it can be away before this kernel
   std::size_t period;
   friend auto operator<=>(const Open&, const Open&) = default;
 };

@@ -28,6 +28,7 @@ struct Choice {
 struct Options {
   bool use_host = true;
   bool know_copies = false;  // a clean tensor leaves without being copied
+  bool know_last = false;    // what only waits to be freed leaves without coming back
   int most_rounds = 8;
 };
 
@@ -38,6 +39,7 @@ class Planner {
       : circle_(problem),
         machine_(problem.machine),
         use_host_(options.use_host),
+        know_last_(options.know_last),
         kernels_(circle_.kernels()),
         slots_(slots),
         excess_(circle_.excess(), slots_),
@@ -117,8 +119,7 @@ class Planner {
  private:
   const InactivePeriod& period(std::size_t index) const { return circle_.period(index); }
   Bytes bytes(std::size_t index) const { return circle_.bytes(index); }
-  // G10 knows no tensors that wait to be freed; like clean ones they need not go both ways.
-  bool is_candidate(std::size_t index) const { return circle_.plannable(index) && (copies_ || !period(index).last); }
+  bool is_candidate(std::size_t index) const { return circle_.plannable(index) && (know_last_ || !period(index).last); }
 
   std::optional<Choice> choice(std::size_t index) const {
     const auto window = below_.place(index, copies(), use_host_);
@@ -162,7 +163,7 @@ class Planner {
 
   Circle circle_;
   const MachineModel& machine_;
-  bool use_host_;
+  bool use_host_, know_last_;
   std::uint32_t kernels_;
   std::vector<std::uint64_t> slots_;  // nanoseconds; see the constructor
   Pressure excess_;                   // bytes on the device over its capacity
@@ -193,7 +194,9 @@ Plan plan_in_rounds(const Problem& problem, const Options& options) {
 
 Plan plan_g10_gds(const Problem& problem) { return plan_in_rounds(problem, {.use_host = false}); }
 Plan plan_g10(const Problem& problem) { return plan_in_rounds(problem, {}); }
-Plan plan_g10_clean(const Problem& problem) { return plan_in_rounds(problem, {.know_copies = true}); }
+Plan plan_g10_clean(const Problem& problem) {
+  return plan_in_rounds(problem, {.know_copies = true, .know_last = true});
+}
 Plan plan_g10_once(const Problem& problem) { return plan_in_rounds(problem, {.most_rounds = 1}); }
 
 }  // namespace spillway

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "hook/recorder/recorder_script.h"
 #include "pager_support.h"
@@ -28,7 +29,10 @@ class PlanningTest : public testing::Test {
   Planning::Outcome planned() {
     planning_->submit(*script_.recorder.iteration(), progress(), [](StorageId) { return std::nullopt; });
     EXPECT_FALSE(planning_->wants(progress(), true));
-    for (;;)
+    return taken();
+  }
+  Planning::Outcome taken() {
+    for (;; std::this_thread::yield())
       if (auto outcome = planning_->take(progress())) return *outcome;
   }
   void decide_for_none() {
@@ -68,10 +72,9 @@ TEST_F(PlanningTest, WhatIsDecidedStandsUntilTimesHaveChangedForTwoIterationsAnd
 TEST_F(PlanningTest, WhatTheScriptDoesNotDoAnyMoreIsNotDecided) {
   planning_->submit(*script_.recorder.iteration(), progress(), [](StorageId) { return std::nullopt; });
   train_steps(script_, 20, 128);
-  std::optional<Planning::Outcome> outcome;
-  while (!outcome) outcome = planning_->take(progress());
-  EXPECT_EQ(outcome->plan, nullptr);
-  EXPECT_FALSE(outcome->none_needed);
+  const Planning::Outcome outcome = taken();
+  EXPECT_EQ(outcome.plan, nullptr);
+  EXPECT_FALSE(outcome.none_needed);
   EXPECT_FALSE(planning_->needs_none(progress()));
   EXPECT_TRUE(planning_->wants(progress(), true));
 }

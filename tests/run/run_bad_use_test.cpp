@@ -57,6 +57,9 @@ TEST_F(RunBadUse, TheBudgetIsTooSmall) {
 TEST_F(RunBadUse, TheBudgetIsMoreThanThereIs) {
   expect_refused({"run", "--device-memory", "900TiB", "--", "touch", "ran"}, 2, {"900 TiB", "more than"});
 }
+TEST_F(RunBadUse, TheHostMemoryIsLessThanABlock) {
+  expect_refused(with_budget({"--host-memory", "1"}), 2, {"--host-memory 1", "less than one block"});
+}
 TEST_F(RunBadUse, TheBudgetsTogetherAreMoreThanThereIs) {
   expect_refused(with_budget({"--host-memory", "900TiB"}), 2, {"--host-memory 900 TiB", "together"});
 }
@@ -76,8 +79,12 @@ TEST_F(RunBadUse, ThePlanIsMissing) {
 TEST_F(RunBadUse, ThePlanIsNone) {
   expect_refused(with_budget({"--plan", "/etc/passwd"}), 1, {"/etc/passwd", "not a plan"});
 }
+TEST_F(RunBadUse, ThePlanHasNoName) { expect_refused(with_budget({"--plan", ""}), 2, {"--plan", "names no file"}); }
 TEST_F(RunBadUse, APolicyIsNamedBesideAPlan) {
   expect_refused(with_budget({"--plan", "my.plan", "--policy", "g10"}), 2, {"--policy", "--plan"});
+}
+TEST_F(RunBadUse, TheSsdFolderHasNoName) {
+  expect_refused(with_budget({"--ssd", ""}), 2, {"--ssd", "names no folder"});
 }
 TEST_F(RunBadUse, TheSsdFolderIsMissing) {
   expect_refused(with_budget({"--ssd", "nowhere"}), 1, {(folder / "nowhere").string(), "No such file", "--ssd"});
@@ -89,11 +96,24 @@ TEST_F(RunBadUse, TheSsdIsMemory) {
   expect_refused(with_budget({"--ssd", "/dev/shm"}), 1, {"/dev/shm", "tmpfs", "--ssd"});
 }
 TEST_F(RunBadUse, TheSsdTakesNoFiles) { expect_refused(with_budget({"--ssd", "/proc"}), 1, {"/proc"}); }
+TEST_F(RunBadUse, TheReportHasNoName) { expect_refused(with_budget({"--json", ""}), 2, {"--json"}); }
+TEST_F(RunBadUse, TheReportIsStandardOutput) { expect_refused(with_budget({"--json", "-"}), 2, {"--json", "-"}); }
 TEST_F(RunBadUse, TheReportsFolderIsMissing) {
   expect_refused(with_budget({"--json", "none/report.json"}), 1, {"--json", (folder / "none").string()});
 }
 TEST_F(RunBadUse, TheReportCannotBeWritten) {
   expect_refused(with_budget({"--json", "/proc/report.json"}), 1, {"--json", "/proc/report.json"});
+}
+TEST_F(RunBadUse, TheRecordsFolderHasNoName) {
+  expect_refused(with_budget({"--record", ""}), 2, {"--record", "names no folder"});
+}
+TEST_F(RunBadUse, TheRecordsFolderIsAnotherRuns) {
+  const Ended ended = spillway({"run", "--device-memory", "1GiB", "--record", ".", "--", program.string(), "run",
+                                "--device-memory", "1GiB", "--record", ".", "--", "touch", "ran"});
+  EXPECT_EQ(ended.status, 1) << ended.err;
+  EXPECT_NE(ended.err.find("spillway: error: --record .: another run is writing there"), std::string::npos)
+      << ended.err;
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
   expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});

@@ -20,13 +20,15 @@ bool is_device(const fs::path& path) {
 }  // namespace
 
 Result<std::string> check_output(std::string_view option, const std::string& file) {
-  const auto refuse = [&](std::string_view reason) {
-    return fail(Errc::bad_input, fmt::format("{} {}: {}", option, file, reason));
+  const auto refuse = [&](std::string_view reason, Errc code = Errc::bad_input) {
+    return fail(code, fmt::format("{} {}: {}", option, file, reason));
   };
   std::error_code error;
   const fs::path path = fs::absolute(file, error);
-  if (file.empty() || error) return refuse("it names no file");
-  if (file == "-") return refuse("name a file: standard output is the script's (/dev/stdout, if that is no matter)");
+  if (file.empty()) return fail(Errc::usage, fmt::format("{}: it names no file", option));
+  if (file == "-")
+    return refuse("name a file: standard output is the script's (/dev/stdout, if that is no matter)", Errc::usage);
+  if (error) return refuse(error.message());
   if (!path.has_filename() || fs::is_directory(path, error)) return refuse("it is a folder; name a file in it");
   if (is_device(path)) return path.string();
   const fs::path folder = path.parent_path();

@@ -95,8 +95,8 @@ struct RunReport {
   std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
   std::uint64_t unmanaged_count = 0;
   std::vector<Prediction> predictions;  // of a run without limit
-  Bytes least_device_budget;            // that any run can have here
   std::string not_predicted;            // why there are none
+  Bytes least_device_budget;            // that any run can have here
   std::vector<Cost> costs;              // the highest
   std::optional<Outlook> outlook;       // of a run with a limit
   std::string no_outlook;               // why there is none
