@@ -38,6 +38,7 @@ std::vector<std::uint64_t> slots_of(const Trace& trace) {
 
 Below::Below(const Problem& problem, const Circle& circle, std::span<const std::uint64_t> slots)
     : circle_(circle),
+      machine_(problem.machine),
       host_(circle.empty(problem.machine.host.memory), slots),
       ssd_(circle.empty(problem.machine.ssd_capacity()), slots),
       out_(bytes_per_slot(slots, problem.machine.link.from_device), bytes_per_slot(slots, problem.machine.ssd_write())),
@@ -79,6 +80,28 @@ void Below::book(std::size_t period, const Window& window) {
   if (!circle_.period(period).last) in_.book_backward(window.lane, circle_.period(period).before.value, bytes.value);
   circle_.add(window.tier() == Tier::host ? host_ : ssd_, circle_.stretch(period, 1, circle_.length(period)),
               static_cast<std::int64_t>(bytes.value));
+}
+
+std::vector<std::uint64_t> Below::with_waits(std::vector<std::uint64_t> slots, const Pressure& excess,
+                                             bool use_host) const {
+  const auto rate = [&](std::uint32_t kernel) {
+    const bool host = use_host && host_.max(kernel, kernel + 1) < 0;
+    return host ? machine_.link.from_device : std::min(machine_.link.from_device, machine_.ssd_write());
+  };
+  const auto over = [&](std::uint32_t kernel) { return std::max<std::int64_t>(0, excess.max(kernel, kernel + 1)); };
+  std::uint64_t most = std::uint64_t{1} << 58;  // of all waits, so that their sums fit
+  const std::uint32_t kernels = circle_.kernels();
+  std::int64_t before = over(kernels - 1);
+  for (std::uint32_t kernel = 0; kernel < kernels; ++kernel) {
+    const std::int64_t now = over(kernel);
+    if (now > before) {
+      const Nanos wait = transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate(kernel));
+      slots[(kernel + kernels - 1) % kernels] += std::min(wait.value, most);
+      most -= std::min(wait.value, most);
+    }
+    before = now;
+  }
+  return slots;
 }
 
 }  // namespace spillway

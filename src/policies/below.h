@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "plan/machine_model.h"
 #include "policies/circle.h"
 #include "policies/copies.h"
 #include "policies/policies.h"
@@ -32,13 +33,17 @@ class Below {
   // Nothing if there is no room, or no time. `copies`: null if none are kept.
   std::optional<Window> place(std::size_t period, const Copies* copies, bool use_host) const;
   bool has_room(Tier tier, std::size_t period) const;
-  bool host_has_room(std::uint32_t kernel) const { return host_.max(kernel, kernel + 1) < 0; }
   void book(std::size_t period, const Window& window);
+
+  // How long kernels wait for what the links could not take away in time: before each kernel at which the excess grows,
+  // as long as the growth takes on its way out. The wait is added to the slot before that kernel.
+  std::vector<std::uint64_t> with_waits(std::vector<std::uint64_t> slots, const Pressure& excess, bool use_host) const;
 
  private:
   std::optional<Window> window(std::size_t period, Traffic::Lane lane, bool idle, bool clean = false) const;
 
   const Circle& circle_;
+  const MachineModel& machine_;
   Pressure host_, ssd_;  // planned bytes over the tiers' capacities
   Traffic out_, in_;
 };

@@ -1,13 +1,17 @@
 // What is needed furthest in the future leaves (Belady, "A study of replacement algorithms for a virtual-storage
-// computer", 1966), as if moves took no time, and comes back as early as there is room for it. So the choice knows no
-// rates but for what a write costs beside a read, and it is left to the executor to keep the links at work. Which tier
-// takes what, the links' loads decide.
+// computer", 1966), and comes back as early as there is room for it. Which tier takes what, the links' loads decide.
+//
+// `furthest` chooses as if moves took no time, and leaves it to the executor to keep the links at work.
+// `furthest-ahead` chooses again, knowing the waits of that, ahead of the kernels that would wait for what leaves; and
+// it counts on no room before that is there.
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <queue>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,8 @@ namespace {
 // What is away at a kernel depends on what was chosen an iteration earlier; the choice of a few iterations on end
 // mostly repeats itself.
 constexpr std::uint64_t kMostIterations = 6;
+// The second one mostly finds all that is tight.
+constexpr int kMostRounds = 3;
 
 // Kernels are counted through all iterations.
 struct Open {
@@ -33,12 +39,15 @@ struct Open {
 
 class FurthestFirst {
  public:
-  explicit FurthestFirst(const Problem& problem)
+  FurthestFirst(const Problem& problem, bool ahead)
       : problem_(problem),
+        ahead_(ahead),
         circle_(problem),
         excess_(circle_.excess()),
         slots_(slots_of(problem.trace)),
         starts_(circle_.kernels() + 1),
+        is_tight_(circle_.kernels()),
+        kernels_away_(circle_.periods()),
         beginning_(circle_.kernels()),
         returning_(std::size_t{circle_.kernels()} * 2) {
     const MachineModel& machine = problem.machine;
@@ -47,16 +56,24 @@ class FurthestFirst {
     };
     in_cost_ = nanos(machine.link.to_device, machine.ssd_read());
     out_cost_ = nanos(machine.link.from_device, machine.ssd_write());
-    std::partial_sum(slots_.begin(), slots_.end(), starts_.begin() + 1);
-    for (std::size_t index = 0; index < circle_.periods(); ++index)
-      if (circle_.plannable(index) && kernels_away(index) > 0)
-        beginning_[(circle_.period(index).after.value + 1) % circle_.kernels()].push_back(index);
+    add_up();
+    wanted_ = wanted();
+    for (std::size_t index = 0; index < circle_.periods(); ++index) {
+      if (!circle_.plannable(index)) continue;
+      kernels_away_[index] = kernels_away(index);
+      if (kernels_away_[index] > 0) beginning_[begin_of(index) % circle_.kernels()].push_back(index);
+    }
   }
 
   void choose() {
+    wanted_ = wanted();
+    away_ = 0;
+    std::ranges::fill(returning_, 0);
+    open_ = {};
+    chosen_.clear();
     for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)  // away when the first iteration begins
       for (const std::size_t index : beginning_[kernel])
-        if (const std::uint64_t until = kernel + kernels_away(index); until > circle_.kernels())
+        if (const std::uint64_t until = kernel + kernels_away_[index]; until > circle_.kernels())
           open_[circle_.period(index).last ? kDirtyLast : kDirty].push({until - circle_.kernels(), index});
     for (std::uint64_t iteration = 0; iteration < kMostIterations; ++iteration) {
       const std::vector<std::size_t> before = std::exchange(chosen_, {});
@@ -71,25 +88,37 @@ class FurthestFirst {
     chosen_.erase(std::ranges::unique(chosen_).begin(), chosen_.end());
   }
 
-  Plan plan() const {
-    Pressure excess(excess_, slots_);
+  // What was chosen, and whether all of it leaves in time. What does not is known to choose() from now on.
+  struct Planned {
+    Plan plan;
+    bool in_time = false;
+  };
+  Planned plan() {
+    Pressure excess(excess_, slots_), unmet(excess_, slots_);
     Below below(problem_, circle_, slots_);
     Copies copies(problem_.trace, problem_.lifetimes);
     std::vector<std::size_t> in_turn = chosen_;  // as they will leave: so neither way down is late for long
     std::ranges::stable_sort(in_turn, {}, [&](std::size_t index) { return circle_.period(index).after; });
     std::vector<Absence> absences;
     for (const std::size_t index : in_turn) {
-      auto window = below.place(index, &copies, true);
-      if (!window) window = late(index, below, copies);
+      const auto in_time = below.place(index, &copies, true);
+      const auto window = in_time ? in_time : late(index, below, copies);
       if (!window) continue;
       below.book(index, *window);
       window->tier() == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
-      const std::uint32_t returns = kernels_away(index) + 1;
-      absences.push_back({.period = index, .tier = window->tier(), .left = 0, .returns = returns});
-      circle_.add(excess, circle_.stretch(index, 1, returns), -static_cast<std::int64_t>(circle_.bytes(index).value));
+      const std::uint32_t returns = latest(index);
+      const std::uint32_t left = ahead_ ? window->left : 0;
+      absences.push_back({.period = index, .tier = window->tier(), .left = left, .returns = returns});
+      const auto size = static_cast<std::int64_t>(circle_.bytes(index).value);
+      circle_.add(excess, circle_.stretch(index, left + 1, returns), -size);
+      if (in_time) circle_.add(unmet, circle_.stretch(index, window->left + 1, returns), -size);
     }
     const auto order = circle_.prefetch_eagerly(absences, excess);
-    return circle_.plan(absences, order, &copies);
+    for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)
+      is_tight_[kernel] = is_tight_[kernel] || unmet.max(kernel, kernel + 1) > 0;
+    slots_ = below.with_waits(std::move(slots_), unmet, true);
+    add_up();
+    return {.plan = circle_.plan(absences, order, &copies), .in_time = unmet.max() <= 0};
   }
 
  private:
@@ -102,15 +131,47 @@ class FurthestFirst {
     return clean ? kClean : kDirty;
   }
   // Where there is room but no time: kernels will wait.
-  static std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) {
+  std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) const {
+    if (circle_.period(index).last) return std::nullopt;  // It is freed before it could leave.
     if (below.has_room(Tier::ssd, index)) return Below::Window{.lane = Traffic::Lane::ssd};
     if (copies.is_written_anyway(index) || !below.has_room(Tier::host, index)) return std::nullopt;
     return Below::Window{.lane = Traffic::Lane::host};
   }
-  // The kernel before the one that needs it is left for its way back.
+  std::uint64_t begin_of(std::size_t index) const { return circle_.period(index).after.value + 1; }
+  // The place at which it comes back at the latest, the kernel before the one that needs it.
+  std::uint32_t latest(std::size_t index) const { return circle_.length(index) - (circle_.period(index).last ? 0 : 1); }
+  // What is left of the period for others: looking ahead, without the way back over an idle link. One at least, if any.
   std::uint32_t kernels_away(std::size_t index) const {
-    return circle_.length(index) - (circle_.period(index).last ? 1 : 2);
+    if (!ahead_ || circle_.period(index).last || latest(index) < 2) return latest(index) - 1;
+    const std::uint64_t first = begin_of(index) + 1, needed = begin_of(index) + latest(index);
+    const double way_back = static_cast<double>(circle_.bytes(index).value) * in_cost_;
+    const auto returns = std::views::iota(first, needed);
+    const auto late = std::ranges::partition_point(
+        returns, [&](std::uint64_t kernel) { return time(kernel) + way_back <= time(needed); });
+    return std::max(1u, static_cast<std::uint32_t>(late - returns.begin()));
   }
+  // What must have begun to leave when a kernel starts, for the sake of a tight one: the bytes that the device cannot
+  // hold then, less those that the link out can take from the end of this kernel on.
+  struct Wanted {
+    double bytes = -std::numeric_limits<double>::infinity();
+    std::uint32_t in = 0;  // so many kernels later
+  };
+  std::vector<Wanted> wanted() const {
+    const std::uint32_t kernels = circle_.kernels();
+    std::vector<Wanted> wanted(kernels);
+    for (std::uint32_t kernel = 0; kernel < kernels; ++kernel)
+      if (is_tight_[kernel]) wanted[kernel].bytes = static_cast<double>(excess_[kernel]);
+    for (std::uint32_t step = 2 * kernels; step-- > 0;) {  // Twice around, since it is a circle.
+      const std::uint32_t kernel = step % kernels;
+      const Wanted& next = wanted[(kernel + 1) % kernels];
+      const double before = next.bytes - static_cast<double>(slots_[kernel]) / out_cost_;
+      if (before > wanted[kernel].bytes) wanted[kernel] = {before, next.in + 1};
+    }
+    std::ranges::rotate(wanted, wanted.begin() + 1);  // What is to have left by the next kernel begins by this one.
+    for (Wanted& each : wanted) ++each.in;
+    return wanted;
+  }
+  void add_up() { std::partial_sum(slots_.begin(), slots_.end(), starts_.begin() + 1); }
   double time(std::uint64_t kernel) const {
     const std::uint64_t iteration = kernel / circle_.kernels();
     return static_cast<double>(iteration * starts_.back() + starts_[kernel % circle_.kernels()]);
@@ -121,9 +182,9 @@ class FurthestFirst {
       const std::uint64_t now = circle_.kernels() * iteration + kernel;
       away_ -= std::exchange(returning_[now % returning_.size()], 0);
       for (const std::size_t index : beginning_[kernel])
-        open_[kind_of(index, copies)].push({now + kernels_away(index), index});
-      while (away_ < excess_[kernel]) {
-        const auto next = furthest(now);
+        open_[kind_of(index, copies)].push({now + kernels_away_[index], index});
+      while (away_ < excess_[kernel] || static_cast<double>(away_) < wanted_[kernel].bytes) {
+        const auto next = furthest(now, away_ < excess_[kernel] ? now : now + wanted_[kernel].in);
         if (!next) break;
         const auto size = static_cast<std::int64_t>(circle_.bytes(next->period).value);
         away_ += size;
@@ -134,8 +195,8 @@ class FurthestFirst {
     }
   }
 
-  // Of what is there and could be away, what is needed last for what its way costs.
-  std::optional<Open> furthest(std::uint64_t now) {
+  // Of what is there and could be away at a later kernel, what is needed last for what its way costs.
+  std::optional<Open> furthest(std::uint64_t now, std::uint64_t then) {
     constexpr double kNextToNothing = 1e-9;
     const std::array<double, kKinds> costs{in_cost_ + out_cost_, in_cost_, out_cost_, kNextToNothing};
     std::size_t best = kKinds;
@@ -143,7 +204,7 @@ class FurthestFirst {
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       auto& open = open_[kind];
       if (!open.empty() && open.top().until <= now) open = {};  // All are over.
-      if (open.empty()) continue;
+      if (open.empty() || open.top().until <= then) continue;
       const double worth = (time(open.top().until) - time(now)) / costs[kind];
       if (worth <= most) continue;
       most = worth;
@@ -156,11 +217,15 @@ class FurthestFirst {
   }
 
   const Problem& problem_;
+  bool ahead_;
   Circle circle_;
   std::vector<std::int64_t> excess_;                    // by kernel: bytes alive over what the device holds
   double in_cost_ = 0, out_cost_ = 0;                   // nanoseconds a byte
-  std::vector<std::uint64_t> slots_;                    // nanoseconds of each kernel with the gap before it
+  std::vector<std::uint64_t> slots_;                    // nanoseconds of each kernel with the gap before it, and waits
   std::vector<std::uint64_t> starts_;                   // of kernels, in nanoseconds; the iteration's end at the end
+  std::vector<bool> is_tight_;                          // by kernel: not all that it needs the room of leaves in time
+  std::vector<Wanted> wanted_;                          // by kernel
+  std::vector<std::uint32_t> kernels_away_;             // by period
   std::vector<std::vector<std::size_t>> beginning_;     // periods, by kernel
   std::array<std::priority_queue<Open>, kKinds> open_;  // periods that could begin now
   std::vector<std::int64_t> returning_;                 // bytes, by kernel modulo two iterations
@@ -171,9 +236,18 @@ class FurthestFirst {
 }  // namespace
 
 Plan plan_furthest(const Problem& problem) {
-  FurthestFirst planner(problem);
+  FurthestFirst planner(problem, false);
   planner.choose();
-  return planner.plan();
+  return planner.plan().plan;
+}
+
+Plan plan_furthest_ahead(const Problem& problem) {
+  FurthestFirst planner(problem, true);
+  for (int round = 1;; ++round) {
+    planner.choose();
+    FurthestFirst::Planned planned = planner.plan();
+    if (planned.in_time || round == kMostRounds) return std::move(planned.plan);
+  }
 }
 
 }  // namespace spillway

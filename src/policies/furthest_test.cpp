@@ -36,6 +36,20 @@ struct Weights {
     }
     EXPECT_TRUE(validate(trace, "weights"));
   }
+  // Written by the first of these kernels, read by the others and freed by the last; they use no weights.
+  void add_activation(std::uint32_t first, std::uint32_t last) {
+    const TensorId id{static_cast<std::uint32_t>(trace.tensors.size())};
+    trace.tensors.push_back(
+        {.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false, .carried_from = {}});
+    for (std::uint32_t kernel = first; kernel <= last; ++kernel) {
+      Kernel& uses = trace.kernels[kernel];
+      uses.reads.clear();
+      uses.writes.clear();
+      (kernel == first ? uses.writes : uses.reads).push_back({id, {}, kEach});
+    }
+    trace.kernels[last].frees.push_back(id);
+    EXPECT_TRUE(validate(trace, "weights"));
+  }
   Plan plan(Bytes device, Plan (*planner)(const Problem&) = plan_furthest) const {
     MachineModel machine = *load_machine("a100");
     machine.device.memory = device;
@@ -70,22 +84,21 @@ TEST(Furthest, WhatIsNeededLastLeavesAtOnceAndComesBackAsEarlyAsItFits) {
   EXPECT_EQ(prefetch->at, KernelId{7}) << "weight 2 leaves after kernel 6";
 }
 
+// Three weights fit, but not beside what lives in kernels 3 and 4. Weight 0 is needed last, but until kernel 2 ends.
+TEST(FurthestAhead, WhatCannotLeaveInTimeStays) {
+  Weights weights(3, {{1, true}, {2, true}, {0, true}, {0}, {0}, {1}, {2}, {0}});
+  weights.add_activation(3, 4);
+  EXPECT_EQ(evicted(weights.plan(kEach * 3)), (std::vector{TensorId{0}}));
+  EXPECT_EQ(evicted(weights.plan(kEach * 3, plan_furthest_ahead)), (std::vector{TensorId{2}}));
+}
+
 // Three weights fit, but not beside what lives from kernel 2 to 5. Weight 1 is needed a little sooner than weight 0,
 // and never changes.
 TEST(Furthest, WhatNeedNotBeWrittenLeavesFirst) {
-  constexpr std::uint32_t kActivation = 3;
   Weights weights(3, {{0, true}, {1}, {0, true}, {0}, {0}, {0}, {2, true}, {1}, {0}});
-  weights.trace.tensors.push_back(
-      {.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false, .carried_from = {}});
-  for (std::uint32_t kernel = 2; kernel < 6; ++kernel) {
-    auto& accesses = weights.trace.kernels[kernel];
-    accesses.reads.clear();
-    accesses.writes.clear();
-    (kernel == 2 ? accesses.writes : accesses.reads).push_back({{kActivation}, {}, kEach});
-  }
-  weights.trace.kernels[5].frees.push_back({kActivation});
-  ASSERT_TRUE(validate(weights.trace, "weights"));
+  weights.add_activation(2, 5);
   EXPECT_EQ(evicted(weights.plan(kEach * 3)), (std::vector{TensorId{1}}));
+  EXPECT_EQ(evicted(weights.plan(kEach * 3, plan_furthest_ahead)), (std::vector{TensorId{1}}));
 }
 
 // A gradient that the optimizer (kernel 3) has used and the next iteration frees would be there for nothing.
@@ -101,7 +114,7 @@ TEST(Furthest, WhatNobodyNeedsAnyMoreLeavesAndDoesNotComeBack) {
   weights.trace.kernels[3].reads.push_back({{kGradient}, {}, kEach});
   weights.trace.kernels[0].frees.push_back({kGradient});
   ASSERT_TRUE(validate(weights.trace, "weights"));
-  for (const auto planner : {plan_furthest, plan_g10_clean, plan_g10}) {
+  for (const auto planner : {plan_furthest, plan_furthest_ahead, plan_g10_clean, plan_g10}) {
     const Plan plan = weights.plan(kEach * 2, planner);
     EXPECT_EQ(std::ranges::count(plan.evictions, TensorId{kGradient}, &Eviction::tensor), planner != plan_g10);
     EXPECT_EQ(std::ranges::count(plan.prefetches, TensorId{kGradient}, &Prefetch::tensor), 0);

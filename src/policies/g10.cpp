@@ -91,30 +91,7 @@ class Planner {
 
   std::int64_t overcommitted() const { return std::max<std::int64_t>(0, excess_.max()); }
 
-  // How long kernels wait for what the links could not take away in time: before each kernel at which the excess grows,
-  // as long as the growth takes on its way out. The wait is added to the slot before that kernel.
-  std::vector<std::uint64_t> with_waits() const {
-    const auto rate = [&](std::uint32_t kernel) {
-      const bool host = use_host_ && below_.host_has_room(kernel);
-      return host ? machine_.link.from_device : std::min(machine_.link.from_device, machine_.ssd_write());
-    };
-    const auto excess = [&](std::uint32_t kernel) {
-      return std::max<std::int64_t>(0, excess_.max(kernel, kernel + 1));
-    };
-    std::vector<std::uint64_t> result = slots_;
-    std::uint64_t most = std::uint64_t{1} << 58;  // of all waits, so that their sums fit
-    std::int64_t before = excess(kernels_ - 1);
-    for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
-      const std::int64_t now = excess(kernel);
-      if (now > before) {
-        const Nanos wait = transfer_time(Bytes{static_cast<std::uint64_t>(now - before)}, rate(kernel));
-        result[(kernel + kernels_ - 1) % kernels_] += std::min(wait.value, most);
-        most -= std::min(wait.value, most);
-      }
-      before = now;
-    }
-    return result;
-  }
+  std::vector<std::uint64_t> with_waits() const { return below_.with_waits(slots_, excess_, use_host_); }
 
  private:
   const InactivePeriod& period(std::size_t index) const { return circle_.period(index); }

@@ -22,11 +22,12 @@ struct Problem {
 // A plan is a function of the problem alone: no clock, no input or output, no globals, no hidden randomness. It fills
 // the commands and `overcommitted`; whose plan it is, the caller writes in.
 using PlanFn = Plan (*)(const Problem&);
-Plan plan_g10_gds(const Problem& problem);    // g10.cpp
-Plan plan_g10(const Problem& problem);        // g10.cpp
-Plan plan_g10_clean(const Problem& problem);  // g10.cpp
-Plan plan_g10_once(const Problem& problem);   // g10.cpp
-Plan plan_furthest(const Problem& problem);   // furthest.cpp
+Plan plan_g10_gds(const Problem& problem);         // g10.cpp
+Plan plan_g10(const Problem& problem);             // g10.cpp
+Plan plan_g10_clean(const Problem& problem);       // g10.cpp
+Plan plan_g10_once(const Problem& problem);        // g10.cpp
+Plan plan_furthest(const Problem& problem);        // furthest.cpp
+Plan plan_furthest_ahead(const Problem& problem);  // furthest.cpp
 
 struct Policy {
   std::string_view name, summary;
@@ -54,6 +55,7 @@ inline constexpr std::array kPolicies{
            "what is needed furthest in the future leaves, and comes back as early as it fits",
            {},
            plan_furthest},
+    Policy{"furthest-ahead", "furthest, and what leaves does so before its room is needed", {}, plan_furthest_ahead},
 };
 
 // Whether a real run can follow it: kernels start before all that they touch is known, so they must be able to fault.

@@ -66,7 +66,7 @@ def steady_scripts(spillway):
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
     check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
     check_costs(paging)
-    for policy in ("auto", "g10-once", "g10-clean", "furthest"):
+    for policy in ("auto", "g10-once", "g10-clean", "furthest", "furthest-ahead"):
         printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)
@@ -122,7 +122,7 @@ def gradients_that_are_read_late(spillway):
     for way in ("", "zeroes"):
         script = (SCRIPTS, "late_gradients.py", *way.split())
         expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-        for policy in ("g10-clean", "furthest"):
+        for policy in ("g10-clean", "furthest", "furthest-ahead"):
             printed, report = run(spillway, half_of(unlimited), policy, *script)
             check(printed == expected, printed, expected)
             check(report["plan"]["policy"] == policy, report)
