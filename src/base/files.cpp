@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include "base/text.h"
@@ -66,6 +69,22 @@ std::unexpected<Error> cannot_write(const std::string& path, int error) {
   return fail(Errc::io, fmt::format("cannot write {}: {}; {}", path, errno_text(error),
                                     is_full ? "make room there, or name a file elsewhere"
                                             : "name a file in a folder that you can write to"));
+}
+
+// The open file that a link such as /dev/stdout leads to. Others hold it, too, and go on writing into it.
+std::optional<int> descriptor_behind(std::filesystem::path path) {
+  std::error_code error;
+  const auto own = std::filesystem::canonical("/proc/self/fd", error);
+  for (int links = 0; !error && links < 40; ++links) {
+    const auto folder = std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+    const std::string name = path.filename();
+    if (int number = -1; !error && folder == own) {
+      const auto end = std::from_chars(name.data(), name.data() + name.size(), number);
+      if (end.ec == std::errc{} && end.ptr == name.data() + name.size()) return number;
+    }
+    path = folder / std::filesystem::read_symlink(folder / name, error);
+  }
+  return std::nullopt;
 }
 
 // The file that will replace another one. It has no name until then, so that nothing is left of it if we are killed;
@@ -133,6 +152,10 @@ bool is_somebody_elses(const std::string& target, const struct stat& file) {
 Result<> try_to_write(const std::string& path) {
   struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (const auto open = descriptor_behind(path)) {
+    const int flags = ::fcntl(*open, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? Result<>{} : Result<>(cannot_write(path, EBADF));
+  }
   TRY(Draft draft, open_draft(path, exists ? &status : nullptr));
   const int error = name(draft);
   if (!draft.name.empty()) ::unlink(draft.name.c_str());
@@ -156,6 +179,10 @@ Result<> write_file(const std::string& path, std::string_view content) {
     const UniqueFd fd(raw);
     ::fcntl(raw, F_SETFL, 0);
     const int error = write_all(fd.get(), content);
+    return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
+  }
+  if (const auto open = descriptor_behind(path)) {
+    const int error = write_all(*open, content);
     return error == 0 ? Result<>{} : Result<>(cannot_write(path, error));
   }
   TRY(Draft draft, open_draft(path, exists ? &status : nullptr));

@@ -8,6 +8,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <string>
+
+#include "base/unique_fd.h"
 
 namespace spillway {
 namespace {
@@ -33,6 +36,17 @@ TEST_F(Files, AFileWithoutANameIsWrittenThroughItsDescriptor) {
   ASSERT_TRUE(write_file(path, "short"));
   EXPECT_EQ(read_file(path, 1_MiB), "short");
   ::close(fd);
+}
+
+// As when a shell has sent our output into a log, and more of it comes.
+TEST_F(Files, WhatADescriptorLeadsToIsWrittenOn) {
+  const UniqueFd log(::open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_EQ(::write(log.get(), "before ", 7), 7);
+  std::filesystem::create_symlink("/dev/fd/" + std::to_string(log.get()), folder_ + "/link");
+  EXPECT_TRUE(try_to_write(folder_ + "/link"));
+  ASSERT_TRUE(write_file(folder_ + "/link", "our words "));
+  ASSERT_EQ(::write(log.get(), "after", 5), 5);
+  EXPECT_EQ(*read_file(folder_ + "/log", 1_MiB), "before our words after");
 }
 
 TEST_F(Files, AFileOverTheLimitIsRefused) {

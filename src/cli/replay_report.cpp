@@ -113,6 +113,11 @@ std::vector<std::string> flights_in_words(const Replay& replay) {
   return lines;
 }
 
+std::string_view equal_in_words(const Replay& replay) {
+  if (replay.equal()) return "all equal";
+  return replay.difference ? "not all equal" : "all equal up to the damage";
+}
+
 ordered_json json_of(const ReplayedEvent& moment) {
   return {{"event", moment.event},
           {"seconds", seconds(moment.at)},
@@ -136,7 +141,7 @@ std::string replay_table(const Replay& replay, const std::string& file) {
   Table table({{"", Align::left}, {"", Align::left}});
   table.add_row({"journal", fmt::format("{}, of spillway {}", printable(file), printable(replay.version))});
   table.add_row({"replayed", fmt::format("{} events, {} commands, {} plans: {}", replay.events, replay.commands,
-                                         replay.plans, replay.equal() ? "all equal" : "not all equal")});
+                                         replay.plans, equal_in_words(replay))});
   table.add_row({"time", fmt::format("{}, {} iterations", to_text(replay.time), replay.iterations)});
   table.add_row({"looks ahead", replay.online.empty() ? "no" : printable(replay.online)});
   table.add_row({"end", printable(end_in_words(replay))});

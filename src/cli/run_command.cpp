@@ -3,6 +3,8 @@
 #include <sys/file.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -41,9 +43,8 @@ constexpr Nanos kLeastForTrial{5'000'000'000};  // A block is written and read, 
 constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
 struct RunOptions {
-  std::string device_memory, host_memory, ssd = "/var/tmp", ssd_capacity, eviction_path = "automatic", policy{kAuto};
-  std::string io_timeout = "30s";
-  std::optional<std::string> json, record, plan;
+  std::string ssd = "/var/tmp", eviction_path = "automatic", policy{kAuto}, io_timeout = "30s";
+  std::optional<std::string> device_memory, host_memory, ssd_capacity, json, record, plan;
   bool quiet = false;
   std::string program;
   std::vector<std::string> command;
@@ -73,6 +74,15 @@ class RecordFolder {
   }
   Result<std::string> trace_file() { return new_file(path_ / kTraceName); }
   Result<std::string> journal_file() { return new_file(path_ / kJournalName); }
+  // Whether a file of that name would be this folder, or stand where something is recorded.
+  bool takes(const fs::path& file) const {
+    std::error_code error;
+    const PlanFiles plan = plan_files(kBlocksName);
+    const fs::path folder = fs::weakly_canonical(fs::absolute(path_, error), error);
+    const fs::path other = fs::weakly_canonical(file, error);
+    const std::array<std::string, 4> names{kTraceName, kJournalName, plan.plan, plan.trace};
+    return other == folder || std::ranges::any_of(names, [&](const auto& name) { return other == folder / name; });
+  }
   // Of the plan and its trace, without their ends.
   Result<std::string> blocks() {
     const PlanFiles files = plan_files((path_ / kBlocksName).string());
@@ -93,6 +103,8 @@ class RecordFolder {
 
   Result<> make() {
     std::error_code error;
+    if (fs::exists(path_, error) && !fs::is_directory(path_, error))
+      return fail(Errc::bad_input, fmt::format("--record {}: it is no folder; name one", path_.string()));
     if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
     if (error)
       return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
@@ -133,16 +145,16 @@ void measure(SessionConfig& config) {
 }
 
 Result<> configure(const RunOptions& options, SessionConfig& config) {
-  config.unlimited = options.device_memory.empty();
-  if (!config.unlimited) {
-    TRY(config.device_budget_bytes, size_option("--device-memory", options.device_memory));
+  config.unlimited = !options.device_memory;
+  if (options.device_memory) {
+    TRY(config.device_budget_bytes, size_option("--device-memory", *options.device_memory));
   }
-  if (!options.host_memory.empty()) {
-    TRY(config.host_budget_bytes, size_option("--host-memory", options.host_memory));
+  if (options.host_memory) {
+    TRY(config.host_budget_bytes, size_option("--host-memory", *options.host_memory));
     if (config.host_budget_bytes != 0) TRY_VOID(check_blocks("--host-memory", config.host_budget_bytes, "none"));
   }
-  if (!options.ssd_capacity.empty()) {
-    TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", options.ssd_capacity));
+  if (options.ssd_capacity) {
+    TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", *options.ssd_capacity));
     TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, "what the file system has"));
   }
   config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
@@ -171,6 +183,10 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
         excess(Bytes{static_cast<std::uint64_t>(kPartOfFree * static_cast<double>(free.value))},
                Bytes{config.host_budget_bytes})
             .value;
+    if (config.device_budget_bytes == 0)
+      return fail(Errc::usage,
+                  fmt::format("--host-memory {} leaves no device memory of the {} that are free; give less",
+                              to_text(Bytes{config.host_budget_bytes}), to_text(free)));
   }
   const Nanos for_trial = *io_timeout == Nanos{} ? Nanos{} : std::max(*io_timeout, kLeastForTrial);
   TRY(const Pager::Found found, try_pager(pager_config(config), for_trial));
@@ -186,10 +202,12 @@ Result<int> run(const RunOptions& options) {
     TRY(json, check_output("--json", *options.json));
   }
   if (options.record && options.record->empty()) return fail(Errc::usage, "--record: it names no folder");
+  RecordFolder record(options.record.value_or(""));
+  if (options.record && options.json && record.takes(json))
+    return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
   TRY(SharedSession session, SharedSession::create());
   TRY_VOID(configure(options, session->config));
   const bool wants_report = !options.quiet || options.json;
-  RecordFolder record(options.record.value_or(""));
   std::optional<MemoryFile> unasked;
   if (options.record) {
     TRY(const std::string trace, record.trace_file());

@@ -125,6 +125,10 @@ void JournalFile::wait_until_written(std::unique_lock<std::mutex>& lock, Nanos p
 }
 
 void JournalFile::script_ended(Nanos patience) {
+  {
+    const std::lock_guard lock(mutex_);
+    frames_end_ = true;
+  }
   std::string record;
   Encoder encode(record);
   encode(Record{ScriptEnded{}});
@@ -135,7 +139,7 @@ void JournalFile::script_ended(Nanos patience) {
 void JournalFile::run() noexcept {
   std::string records;
   for (;;) {
-    bool last = false;
+    bool last = false, frame_ends = false;
     {
       std::unique_lock lock(mutex_);
       busy_ = false;
@@ -145,11 +149,12 @@ void JournalFile::run() noexcept {
       news_.wait_for(lock, kLatest, [&] { return ends_ || wanted_now_ || pending_.size() >= kWorthWriting; });
       wanted_now_ = false;
       last = ends_;
+      frame_ends = ends_ || frames_end_;
       busy_ = true;
       records.clear();
       records.swap(pending_);
     }
-    const Result<> done = compress_and_write(records, last);
+    const Result<> done = compress_and_write(records, frame_ends);
     if (done && last) return;
     if (done) continue;
     std::unique_lock lock(mutex_);
@@ -164,9 +169,9 @@ void JournalFile::run() noexcept {
   }
 }
 
-Result<> JournalFile::compress_and_write(std::string_view records, bool last) {
+Result<> JournalFile::compress_and_write(std::string_view records, bool frame_ends) {
   in_frame_ += records.size();
-  const bool frame_ends = last || in_frame_ >= kFrameBytes;
+  frame_ends = frame_ends || in_frame_ >= kFrameBytes;
   if (frame_ends) in_frame_ = 0;
   compressed_.resize(ZSTD_CStreamOutSize());
   ZSTD_inBuffer in{records.data(), records.size(), 0};

@@ -46,7 +46,7 @@ class JournalFile {
   void append(std::string_view record);
   // Returns when all that was appended is in the file, or after `patience`.
   void flush(Nanos patience);
-  // The same, when the script has ended by itself.
+  // The same, when the script has ended by itself. From then on all that is written has its checksum at once.
   void script_ended(Nanos patience);
 
   int descriptor() const { return fd_.get(); }
@@ -57,7 +57,7 @@ class JournalFile {
   void flush_if_free(Nanos patience);
   void wait_until_written(std::unique_lock<std::mutex>& lock, Nanos patience);
   void stop(std::unique_lock<std::mutex>& lock, const std::string& reason);
-  Result<> compress_and_write(std::string_view records, bool last);
+  Result<> compress_and_write(std::string_view records, bool frame_ends);
   Result<> write_all(std::string_view bytes);
 
   JournalOptions options_;
@@ -70,6 +70,7 @@ class JournalFile {
   std::condition_variable news_, written_;
   std::string pending_;
   bool stopped_ = false, ends_ = false, wanted_now_ = false, busy_ = false;
+  bool frames_end_ = false;  // with each write: it may be the last
   std::thread thread_;
 };
 

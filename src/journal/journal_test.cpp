@@ -253,6 +253,9 @@ TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
     JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
     RandomRun(8).play(executor, 10);
     file->script_ended(kPatience);
+    std::string flipped = bytes();
+    flipped.back() ^= 1;  // of the checksum, which is there though the process may end without closing the file
+    EXPECT_NE(why_none(flipped).find("checksum"), std::string::npos);
   }
   EXPECT_EQ(replayed(bytes()).end, Replay::End::script_ended);
 }

@@ -51,6 +51,13 @@ TEST_F(RunBadUse, TheBudgetIsNoSize) {
   expect_refused({"run", "--device-memory", "12 apples", "--", "touch", "ran"}, 2,
                  {"--device-memory", "12 apples", "8GiB"});
 }
+TEST_F(RunBadUse, SizesAreMissing) {
+  for (const std::string option : {"--device-memory", "--host-memory", "--ssd-capacity"})
+    expect_refused({"run", option, "", "--", "touch", "ran"}, 2, {option, "8GiB"});
+}
+TEST_F(RunBadUse, TheHostMemoryLeavesNone) {
+  expect_refused({"run", "--host-memory", "900TiB", "--", "touch", "ran"}, 2, {"--host-memory 900 TiB", "give less"});
+}
 TEST_F(RunBadUse, TheBudgetIsTooSmall) {
   expect_refused({"run", "--device-memory", "4KiB", "--", "touch", "ran"}, 2, {"4 KiB", "the least is", "taskset"});
 }
@@ -114,6 +121,14 @@ TEST_F(RunBadUse, TheRecordsFolderIsAnotherRuns) {
   EXPECT_NE(ended.err.find("spillway: error: --record .: another run is writing there"), std::string::npos)
       << ended.err;
   EXPECT_TRUE(std::filesystem::is_empty(folder));
+}
+TEST_F(RunBadUse, TheReportIsWhereTheRecordIs) {
+  for (const std::string file : {"run.journal", "./model.trace", "blocks.plan", "blocks.trace"})
+    expect_refused(with_budget({"--record", ".", "--json", file}), 2, {"--json " + file, "--record"});
+  expect_refused(with_budget({"--record", "one", "--json", "one"}), 2, {"--json one", "--record"});
+}
+TEST_F(RunBadUse, TheRecordsFolderIsNone) {
+  expect_refused(with_budget({"--record", "/dev/null"}), 1, {"--record /dev/null", "no folder"});
 }
 TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
   expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});

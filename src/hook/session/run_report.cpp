@@ -147,7 +147,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     else if (state.not_planned.is_set())
       report.not_planned = state.not_planned.get();
     else
-      report.not_planned = fmt::format("the script ended with status {}, before there was one", report.exit_status);
+      report.not_planned = fmt::format("the script ended with status {}, before one was followed", report.exit_status);
   }
   report.left_behind = supervised.left_behind;
   return report;

@@ -27,8 +27,8 @@ std::string iteration_text(const RunReport& report) {
   if (all.size() == 1) return "1: " + one(all.front());
   const std::string first_last[] = {"first " + one(all.front()), "last " + one(all.back())};
   if (all.size() == 2) return fmt::format("2: {}, {}", first_last[0], first_last[1]);
-  return fmt::format("{}: {}, median {}, {}", report.iteration_count, first_last[0],
-                     one(median(all, &RunReport::Iteration::duration)), first_last[1]);
+  return fmt::format("{}: {}, median {:.3f} s, {}", report.iteration_count, first_last[0],
+                     seconds(median(all, &RunReport::Iteration::duration).duration), first_last[1]);
 }
 
 std::string_view reason_of(PlanEnd end) {

@@ -117,7 +117,7 @@ TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
   EXPECT_EQ(report().not_planned, "this machine could not be measured");
   (*session)->config.rates.copy = 1;
   ended.exit_status = 137;
-  EXPECT_EQ(report().not_planned, "the script ended with status 137, before there was one");
+  EXPECT_EQ(report().not_planned, "the script ended with status 137, before one was followed");
   state().not_planned.set("no iteration");
   EXPECT_EQ(json()["no_plan_because"], "no iteration");
   EXPECT_NE(to_table(report()).find("  plan          none: no iteration\n"), std::string::npos);
@@ -314,7 +314,7 @@ TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {
   device memory peak 0 B of a budget of 1 GiB
   ssd           peak 0 B; 0 B written (0 B an hour), 0 B read
   faults        0, and 0 first touches; some thread waited 0.000 s for memory
-  iterations    5: first 1.000 s (1 fault), median 3.000 s (3 faults), last 5.000 s (5 faults)
+  iterations    5: first 1.000 s (1 fault), median 3.000 s, last 5.000 s (5 faults)
   unmanaged     1 process besides the first that made tensors: python3 worker.py (pid 5)
   ended         still running after the script: sleep
   trace         none: no two iterations were equal
