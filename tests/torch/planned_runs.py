@@ -43,7 +43,9 @@ def check_costs(report, named=False):
 
 
 def check_moves(report):
-    """A planned iteration moves what its plan says, in and out, and at least what it must."""
+    """A planned iteration moves what its plan says, in and out, and at least what it must; but the first one comes from another state."""
+    if report["plan"]["followed_since_iteration"] >= len(report["iterations"]):
+        return
     for way in ("in", "out"):
         moved = report["iterations"][-1][f"moved_{way}_bytes"]
         predicted, least = report["plan"][f"predicted_{way}_bytes"], report["plan"][f"least_{way}_bytes"]
@@ -66,7 +68,7 @@ def steady_scripts(spillway):
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
     check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
     check_costs(paging)
-    for policy in ("auto", "g10-once", "g10-clean", "furthest", "furthest-ahead"):
+    for policy in ("auto", "g10-once", "g10-clean", "furthest-ahead"):
         printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)
@@ -122,7 +124,7 @@ def gradients_that_are_read_late(spillway):
     for way in ("", "zeroes"):
         script = (SCRIPTS, "late_gradients.py", *way.split())
         expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-        for policy in ("g10-clean", "furthest", "furthest-ahead"):
+        for policy in ("g10-clean", "furthest-ahead"):
             printed, report = run(spillway, half_of(unlimited), policy, *script)
             check(printed == expected, printed, expected)
             check(report["plan"]["policy"] == policy, report)
