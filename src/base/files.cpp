@@ -150,12 +150,12 @@ bool is_somebody_elses(const std::string& target, const struct stat& file) {
 }  // namespace
 
 Result<> try_to_write(const std::string& path) {
-  struct stat status{};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
   if (const auto open = descriptor_behind(path)) {
     const int flags = ::fcntl(*open, F_GETFL);
     return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY ? Result<>{} : Result<>(cannot_write(path, EBADF));
   }
+  struct stat status{};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
   TRY(Draft draft, open_draft(path, exists ? &status : nullptr));
   const int error = name(draft);
   if (!draft.name.empty()) ::unlink(draft.name.c_str());

@@ -114,10 +114,7 @@ class FurthestFirst {
       if (in_time) circle_.add(unmet, circle_.stretch(index, window->left + 1, returns), -size);
     }
     const auto order = circle_.prefetch_eagerly(absences, excess);
-    for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)
-      is_tight_[kernel] = is_tight_[kernel] || unmet.max(kernel, kernel + 1) > 0;
-    slots_ = below.with_waits(std::move(slots_), unmet, true);
-    add_up();
+    if (ahead_) learn(unmet, below);
     return {.plan = circle_.plan(absences, order, &copies), .in_time = unmet.max() <= 0};
   }
 
@@ -170,6 +167,13 @@ class FurthestFirst {
     std::ranges::rotate(wanted, wanted.begin() + 1);  // What is to have left by the next kernel begins by this one.
     for (Wanted& each : wanted) ++each.in;
     return wanted;
+  }
+  // Kernels at which room was missing, and how long they wait for it.
+  void learn(const Pressure& unmet, const Below& below) {
+    for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)
+      is_tight_[kernel] = is_tight_[kernel] || unmet.max(kernel, kernel + 1) > 0;
+    slots_ = below.with_waits(std::move(slots_), unmet, true);
+    add_up();
   }
   void add_up() { std::partial_sum(slots_.begin(), slots_.end(), starts_.begin() + 1); }
   double time(std::uint64_t kernel) const {

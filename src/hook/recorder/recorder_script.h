@@ -122,9 +122,9 @@ inline std::vector<std::string> names(const Trace& trace) {
 }
 using Names = std::vector<std::string>;
 
-inline void train(Script& script, const std::string& w) {
+inline void train(Script& script, const std::string& w, std::uint64_t batch = 64) {
   script.zero_grad(w);
-  script.forward_backward(w);
+  script.forward_backward(w, true, batch);
   script.step(w);
 }
 
@@ -133,11 +133,7 @@ inline const Tensor& written_by(const Trace& trace, std::size_t kernel, std::siz
 }
 
 inline void train_steps(Script& script, int steps, std::uint64_t batch = 64) {
-  for (int step = 0; step < steps; ++step) {
-    script.zero_grad("w");
-    script.forward_backward("w", true, batch);
-    script.step("w");
-  }
+  for (int step = 0; step < steps; ++step) train(script, "w", batch);
 }
 
 }  // namespace spillway

@@ -39,9 +39,7 @@ TEST(RecorderTurns, TwoOptimizersOfTheSameShapeAreOneIteration) {
   script.data("d");
   script.data("g");
   for (int step = 0; step < 4; ++step)
-    for (const char* net : {"d", "g"}) {
-      train(script, net);
-    }
+    for (const char* net : {"d", "g"}) train(script, net);
   EXPECT_EQ(script.trace().kernels.size(), 8u);
 }
 
