@@ -234,7 +234,7 @@ def print_table(rows):
         part = row["name"].partition(" at ")[2]
         kernels = next((other["seconds"] for other in rows if other["name"] == f"moves at {part}"), unlimited)
         if row["name"].startswith("moves"):
-            row["least_wait_seconds"] = 0  # It has all the memory.
+            row["least_wait_seconds"] = row["link_bound_seconds"] = 0  # It has all the memory.
         bound = max(kernels + row.get("least_wait_seconds", 0), row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
@@ -249,7 +249,7 @@ def least_of(rows, row):
     """What any way to run it with as much memory must move, as a planned one found it."""
     part = row["name"].partition(" at ")[2]
     planned = (other for other in rows if other["name"].endswith(" at " + part) and "least_in_bytes" in other)
-    return {key: value for key, value in next(planned, {}).items() if key.startswith("least_")} if part else {}
+    return {key: value for key, value in next(planned, {}).items() if key.startswith(("least_", "link_bound_"))} if part else {}
 
 
 def mebibytes(row, figure):

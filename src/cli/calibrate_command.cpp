@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,14 @@ Result<int> run(const CalibrateOptions& options) {
       {{"SSD of", Align::left}, {"memory"}, {"fault"}, {"SSD read"}, {"write"}, {"latency"}, {"kept in", Align::left}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string not_kept;
+  std::optional<Error> failure;
   for (const std::string& folder : options.ssd_folders) {
-    TRY(const Calibration calibration, calibrate(folder));
+    const Result<Calibration> measured = calibrate(folder);
+    if (!measured) {  // What the others gave is shown all the same.
+      failure = measured.error();
+      continue;
+    }
+    const Calibration& calibration = *measured;
     const MachineModel& machine = calibration.machine;
     if (!calibration.not_kept.empty()) not_kept = calibration.not_kept;
     table.add_row({printable(folder), to_text(machine.link.to_device), to_text(machine.fault.cost),
@@ -42,7 +49,8 @@ Result<int> run(const CalibrateOptions& options) {
   }
   nlohmann::ordered_json report = new_report();
   report["machines"] = std::move(list);
-  TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  if (!report["machines"].empty()) TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  if (failure) return std::unexpected(*std::move(failure));
   if (!not_kept.empty())
     return fail(Errc::io, fmt::format("what was measured is not kept, so every run will measure: {}", not_kept));
   return kSuccess;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "hook/session/own_process.h"
 #include "machines/cpu/probe.h"
 #include "plan/machine_file.h"
 #include "plan/this_machine.h"
@@ -13,10 +14,17 @@
 namespace spillway {
 namespace {
 
+constexpr Nanos kMostForProbe{40'000'000'000};  // It takes 10 s where the disk answers.
+
 // Both the device and host memory of `this` are parts of its RAM: how large a part the user says with --set.
 Result<MachineModel> measure(const std::string& ssd_folder) {
   if (::isatty(STDERR_FILENO) == 1) tell("spillway: measuring this machine, which takes up to 10 seconds\n");
-  TRY(const MachineProbe probe, probe_machine(ssd_folder));
+  TRY(const MachineProbe probe,
+      in_own_process<MachineProbe>({.disk = ssd_folder,
+                                    .limit = kMostForProbe,
+                                    .if_late = "its rates were to be measured; check the disk, or name another "
+                                               "directory with --ssd"},
+                                   [&] { return probe_machine(ssd_folder); }));
   MachineModel machine;
   machine.description = "this machine as measured";
   machine.device.memory = probe.memory;

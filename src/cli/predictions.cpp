@@ -83,10 +83,13 @@ void add_predictions(RunReport& report, const SessionConfig& config) {
   constexpr std::array kMore{1.0, 1.25, 1.5, 2.0};
   report.least_device_budget = least_device_budget();
   if (report.unlimited) {
-    if (auto made = predictions(report, config, report.peak.device, kLess))
+    auto made = predictions(report, config, report.peak.device, kLess);
+    if (made) {
+      report.unlimited_iteration = made->kernels;
       report.predictions = std::move(made->budgets);
-    else
+    } else {
       report.not_predicted = made.error().message;
+    }
   } else if (has_moved(report)) {
     if (auto made = predictions(report, config, report.device_budget, kMore))
       report.outlook = outlook(*std::move(made), report, config);

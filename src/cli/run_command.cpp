@@ -25,7 +25,7 @@
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
 #include "hook/session/output_file.h"
-#include "hook/session/pager_trial.h"
+#include "hook/session/own_process.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
 #include "journal/journal_file.h"
@@ -189,7 +189,12 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
                               to_text(Bytes{config.host_budget_bytes}), to_text(free)));
   }
   const Nanos for_trial = *io_timeout == Nanos{} ? Nanos{} : std::max(*io_timeout, kLeastForTrial);
-  TRY(const Pager::Found found, try_pager(pager_config(config), for_trial));
+  TRY(const Pager::Found found,
+      in_own_process<Pager::Found>({.disk = config.ssd_directory.data(),
+                                    .limit = for_trial,
+                                    .if_late = "a block on trial was to be written there; check the disk, name another "
+                                               "directory with --ssd, or allow more time with --io-timeout"},
+                                   [&] { return Pager::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
   if (plans(options.policy) || config.unlimited) measure(config);

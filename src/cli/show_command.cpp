@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -20,6 +22,9 @@ Result<int> show(const ShowOptions& options) {
     TRY_VOID(print(shown));
     return kSuccess;
   }
+  if (options.trace.ends_with(".journal"))
+    return fail(Errc::bad_input,
+                fmt::format("{} is a run's journal; `spillway replay {}` reads it", options.trace, options.trace));
   TRY(const LoadedTrace loaded, load_trace(options.trace));
   TRY_VOID(print(options.json ? show_json(loaded) : show_table(loaded)));
   return kSuccess;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -14,6 +15,8 @@
 
 namespace spillway {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::string_view kEnd = ".plan";
 
@@ -58,7 +61,9 @@ bool names_plan(const std::string& file) { return file.ends_with(kEnd); }
 
 Result<std::string> show_plan(const std::string& file, bool json) {
   TRY(const Plan plan, load_plan(file));
-  const std::string beside = file.substr(0, file.size() - kEnd.size()) + ".trace";
+  std::string beside = file.substr(0, file.size() - kEnd.size()) + ".trace";
+  std::error_code none;
+  if (!fs::exists(beside, none) && fs::exists(beside + ".zst", none)) beside += ".zst";
   const auto loaded = load_trace(beside);
   if (!loaded)
     return fail(loaded.error().code,

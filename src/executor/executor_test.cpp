@@ -33,6 +33,26 @@ TEST(Executor, ABlockThatCannotBeReadEndsTheRunThoughOthersCan) {
   EXPECT_EQ(executor.failure()->bytes, kBlockBytes);
 }
 
+TEST(Executor, WritesThatAreUnderWayTogetherFailAsOne) {
+  PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+  table.add_blocks(8, kBlockBytes);
+  for (std::uint32_t block = 0; block < 8; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
+  Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
+  std::vector<Command> commands;
+  executor.on(Allocated{{0}, {{0}, 8}}, commands);
+  for (std::uint32_t stream = 0; stream < 4; ++stream) executor.on(Faulted{{stream}, {{4 + stream}, 1}}, commands);
+  std::vector<MoveId> writes;
+  for (const Command& command : commands)
+    if (const auto* move = std::get_if<Move>(&command)) writes.push_back(move->id);
+  ASSERT_EQ(writes.size(), 4u);
+  for (const MoveId write : writes) {
+    commands.clear();
+    executor.on(MoveFailed{write}, commands);
+  }
+  EXPECT_TRUE(std::ranges::any_of(commands, [](const Command& one) { return std::holds_alternative<Move>(one); }))
+      << "the disk may be back, and is tried";
+}
+
 // An instruction of one thread needs two blocks at once, while another thread runs small kernels.
 TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRun) {
   PageTable table({kBlockBytes * 3, {}, kBlockBytes * 10});

@@ -394,7 +394,10 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   });
   if (!up) {
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
-    if (!cancelled) ++failed_writes_[move.to];
+    if (!cancelled && id.value >= failing_since_[move.to].value) {
+      ++failed_writes_[move.to];
+      failing_since_[move.to] = {next_move_};
+    }
     if (!flight.recalled) {
       foresight_.stayed(move.blocks);
       give_up_ready_frames(out);  // They may be what there is no space for.

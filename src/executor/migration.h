@@ -159,7 +159,8 @@ class Migration {
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;
   Bytes dropped_clean_;
-  PerTier<std::uint32_t> failed_writes_;  // in a row
+  PerTier<std::uint32_t> failed_writes_;  // in a row; those under way when one failed count as that one
+  PerTier<MoveId> failing_since_;         // the first move after it
   std::optional<Failure> failure_;
   std::optional<Bytes> births_ahead_;
   PlanOptions plan_;

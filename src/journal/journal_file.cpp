@@ -61,7 +61,10 @@ Result<std::unique_ptr<JournalFile>> JournalFile::start(JournalOptions options) 
   CHECK(ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_compressionLevel, kLevel)) == 0);
   CHECK(ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_windowLog, kWindowLog)) == 0);
   CHECK(ZSTD_isError(ZSTD_CCtx_setParameter(compressor, ZSTD_c_checksumFlag, 1)) == 0);
-  TRY_VOID(file->write_all(fmt::format("{}{}\n", kJournalMagic, kJournalVersion)));
+  if (auto begun = file->write_all(fmt::format("{}{}\n", kJournalMagic, kJournalVersion)); !begun) {
+    ::unlink(file->options_.path.c_str());  // It would look like a journal.
+    return std::unexpected(std::move(begun).error());
+  }
   TRY(file->thread_, quiet_thread("spillway-record", [self = file.get()] { self->run(); }));
   last_started = file.get();
   set_last_words([]() noexcept {
@@ -186,6 +189,7 @@ Result<> JournalFile::compress_and_write(std::string_view records, bool frame_en
 }
 
 Result<> JournalFile::write_all(std::string_view bytes) {
+  const DiskWait wait(options_.waits);
   while (!bytes.empty()) {
     const ssize_t written = options_.write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

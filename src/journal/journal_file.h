@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
+#include "machines/cpu/disk_wait.h"
 
 struct ZSTD_CCtx_s;
 
@@ -27,6 +28,7 @@ struct JournalOptions {
   // Told once, on any thread that must not touch managed memory: why the journal ends before the run does.
   std::function<void(std::string_view)> on_stop = {};
   Bytes most_pending = kMostRecordBytes;  // what may wait for the disk
+  WaitsSince* waits = nullptr;            // says so while the disk has a write
   // Stands where the file's write(2) does; for tests.
   std::function<ssize_t(int fd, const void* data, std::size_t size)> write = {};
 };

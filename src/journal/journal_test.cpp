@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <latch>
 #include <string>
 
@@ -245,6 +246,30 @@ TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
   const Replay replay = replayed(bytes());
   EXPECT_TRUE(replay.equal());
   EXPECT_EQ(replay.events, 100u);
+}
+
+TEST_F(JournalTest, WhatNoRunCanHaveToldIsDamage) {
+  const auto why_with = [&](const std::function<void(Told&)>& spoil) {
+    std::uint32_t event = 0;
+    return why_none(rewritten(record(3, 300, true), [&](Record& record) {
+      if (auto* told = std::get_if<Told>(&record); told && ++event == 200) spoil(*told);
+    }));
+  };
+  const std::string backwards = why_with([](Told& told) { told.since_last = Nanos{UINT64_MAX - 5}; });
+  EXPECT_NE(backwards.find("time goes backwards"), std::string::npos) << backwards;
+  const std::uint32_t blocks = RandomRun::table().block_count();
+  const std::string nowhere = why_with([&](Told& told) { told.event = Faulted{{0}, {{blocks}, 0}}; });
+  EXPECT_NE(nowhere.find("it names no block"), std::string::npos) << nowhere;
+}
+
+TEST_F(JournalTest, ADiskThatIsFullBeforeItBeginsKeepsNoneOfIt) {
+  const auto file = JournalFile::start({.path = path_, .write = [](int, const void*, std::size_t) -> ssize_t {
+                                          errno = ENOSPC;
+                                          return -1;
+                                        }});
+  ASSERT_FALSE(file);
+  EXPECT_NE(file.error().message.find("No space left on device"), std::string::npos) << file.error().message;
+  EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
 TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {

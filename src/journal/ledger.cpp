@@ -79,6 +79,7 @@ Result<> Ledger::take(const KernelDone& event, Nanos) {
 
 Result<> Ledger::take(const Faulted& event, Nanos at) {
   TRY_VOID(check(event.blocks));
+  if (event.blocks.count == 0) return wrong("it names no block");
   if (event.stream == kNobody) return {};
   TRY_VOID(check(event.stream));
   faults_[event.stream] = {event.blocks, at};

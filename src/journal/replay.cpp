@@ -105,9 +105,10 @@ Result<bool> Run::take(Adoption& adoption) {
 }
 
 Result<bool> Run::take(Told& told) {
-  at_ += told.since_last;
+  const Nanos next = at_ + told.since_last;
+  if (next < at_) return fail(Errc::bad_input, "time goes backwards");
+  at_ = next;
   if (!first_) first_ = at_;
-  if (at_ < *first_) return fail(Errc::bad_input, "time goes backwards");
   ++replay_.events;
   replay_.time = at_ - *first_;
   replay_.iterations = told.iterations;

@@ -41,7 +41,7 @@ struct Plan {
   std::vector<std::string> machine_overrides;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
-  Bytes overcommitted;                      // that one run of Algorithm 1 leaves: see docs/formats/plan.md
+  Bytes overcommitted;                      // if kernels never waited: see docs/formats/plan.md
   std::optional<double> predicted_seconds;  // a steady iteration in simulation
 
   std::uint64_t moves() const { return evictions.size() + prefetches.size(); }

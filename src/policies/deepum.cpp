@@ -24,6 +24,7 @@ constexpr std::size_t kMostSuccessors = 32;
 struct Operand {
   TensorLabel tensor;
   std::uint32_t first = 0, count = 0;  // counted from the tensor's first
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // Section 4.2, Figure 6: the three kernels before the current one, and the one that came after it.
@@ -134,9 +135,11 @@ class Deepum final : public OnlinePolicy {
         stream.sparse.push_back(access);
       } else if (const auto tensor = living_.find(access.tensor);
                  tensor != living_.end() && tensor->second.blocks.contains(access.blocks.first)) {
-        execution.operands.push_back({.tensor = access.tensor,
-                                      .first = access.blocks.first.value - tensor->second.blocks.first.value,
-                                      .count = access.blocks.count});
+        const Operand operand{.tensor = access.tensor,
+                              .first = access.blocks.first.value - tensor->second.blocks.first.value,
+                              .count = access.blocks.count};
+        if (std::ranges::find(execution.operands, operand) == execution.operands.end())  // It may write what it reads.
+          execution.operands.push_back(operand);
       }
     }
   }

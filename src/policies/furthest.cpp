@@ -49,7 +49,7 @@ class FurthestFirst {
         is_tight_(circle_.kernels()),
         kernels_away_(circle_.periods()),
         beginning_(circle_.kernels()),
-        returning_(std::size_t{circle_.kernels()} * 2) {
+        away_(nothing_away()) {
     const MachineModel& machine = problem.machine;
     const auto nanos = [](BytesPerSecond link, BytesPerSecond drives) {
       return 1e9 / static_cast<double>(std::min(link, drives).value);
@@ -57,7 +57,6 @@ class FurthestFirst {
     in_cost_ = nanos(machine.link.to_device, machine.ssd_read());
     out_cost_ = nanos(machine.link.from_device, machine.ssd_write());
     add_up();
-    wanted_ = wanted();
     for (std::size_t index = 0; index < circle_.periods(); ++index) {
       if (!circle_.plannable(index)) continue;
       kernels_away_[index] = kernels_away(index);
@@ -67,8 +66,7 @@ class FurthestFirst {
 
   void choose() {
     wanted_ = wanted();
-    away_ = 0;
-    std::ranges::fill(returning_, 0);
+    away_ = nothing_away();
     open_ = {};
     chosen_.clear();
     for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel)  // away when the first iteration begins
@@ -88,12 +86,8 @@ class FurthestFirst {
     chosen_.erase(std::ranges::unique(chosen_).begin(), chosen_.end());
   }
 
-  // What was chosen, and whether all of it leaves in time. What does not is known to choose() from now on.
-  struct Planned {
-    Plan plan;
-    bool in_time = false;
-  };
-  Planned plan() {
+  // What was chosen.
+  Plan plan() {
     Pressure excess(excess_, slots_), unmet(excess_, slots_);
     Below below(problem_, circle_, slots_);
     Copies copies(problem_.trace, problem_.lifetimes);
@@ -114,9 +108,15 @@ class FurthestFirst {
       if (in_time) circle_.add(unmet, circle_.stretch(index, window->left + 1, returns), -size);
     }
     const auto order = circle_.prefetch_eagerly(absences, excess);
-    if (ahead_) learn(unmet, below);
-    return {.plan = circle_.plan(absences, order, &copies), .in_time = unmet.max() <= 0};
+    is_late_ = unmet.max() > 0;
+    if (!overcommitted_) overcommitted_ = Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(0, unmet.max()))};
+    if (ahead_ && is_late_) learn(unmet, below);
+    Plan plan = circle_.plan(absences, order, &copies);
+    plan.overcommitted = *overcommitted_;
+    return plan;
   }
+  // Whether not all of that can leave in time; choose() knows by now what.
+  bool is_late() const { return is_late_; }
 
  private:
   // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
@@ -130,7 +130,8 @@ class FurthestFirst {
   // Where there is room but no time: kernels will wait.
   std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) const {
     if (circle_.period(index).last) return std::nullopt;  // It is freed before it could leave.
-    if (below.has_room(Tier::ssd, index)) return Below::Window{.lane = Traffic::Lane::ssd};
+    if (below.has_room(Tier::ssd, index))
+      return Below::Window{.lane = Traffic::Lane::ssd, .clean = copies.is_clean(index)};
     if (copies.is_written_anyway(index) || !below.has_room(Tier::host, index)) return std::nullopt;
     return Below::Window{.lane = Traffic::Lane::host};
   }
@@ -162,7 +163,8 @@ class FurthestFirst {
       const std::uint32_t kernel = step % kernels;
       const Wanted& next = wanted[(kernel + 1) % kernels];
       const double before = next.bytes - static_cast<double>(slots_[kernel]) / out_cost_;
-      if (before > wanted[kernel].bytes) wanted[kernel] = {before, next.in + 1};
+      if (before > wanted[kernel].bytes && next.in + 2 < kernels)  // Nothing is away for longer.
+        wanted[kernel] = {before, next.in + 1};
     }
     std::ranges::rotate(wanted, wanted.begin() + 1);  // What is to have left by the next kernel begins by this one.
     for (Wanted& each : wanted) ++each.in;
@@ -184,19 +186,38 @@ class FurthestFirst {
   void choose_in(std::uint64_t iteration, Copies& copies) {
     for (std::uint32_t kernel = 0; kernel < circle_.kernels(); ++kernel) {
       const std::uint64_t now = circle_.kernels() * iteration + kernel;
-      away_ -= std::exchange(returning_[now % returning_.size()], 0);
       for (const std::size_t index : beginning_[kernel])
         open_[kind_of(index, copies)].push({now + kernels_away_[index], index});
-      while (away_ < excess_[kernel] || static_cast<double>(away_) < wanted_[kernel].bytes) {
-        const auto next = furthest(now, away_ < excess_[kernel] ? now : now + wanted_[kernel].in);
+      const std::uint64_t then = now + wanted_[kernel].in;
+      for (;;) {
+        const bool is_full = away(now) < excess_[kernel];
+        if (!is_full && static_cast<double>(away(then)) >= wanted_[kernel].bytes) break;
+        const auto next = furthest(now, is_full ? now : then);
         if (!next) break;
-        const auto size = static_cast<std::int64_t>(circle_.bytes(next->period).value);
-        away_ += size;
-        returning_[next->until % returning_.size()] += size;
+        leaves(now, next->until, static_cast<std::int64_t>(circle_.bytes(next->period).value));
         chosen_.push_back(next->period);
         copies.plan(next->period);
       }
+      leaves(now, now + 1, -away(now));  // Its place is for a later kernel.
     }
+  }
+
+  // Bytes that are away at a kernel, by its place in two iterations.
+  Pressure nothing_away() const {
+    const std::size_t places = std::size_t{circle_.kernels()} * 2;
+    return {std::vector<std::int64_t>(places), std::vector<std::uint64_t>(places)};
+  }
+  std::int64_t away(std::uint64_t kernel) const {
+    const std::uint32_t place = place_of(kernel);
+    return away_.max(place, place + 1);
+  }
+  void leaves(std::uint64_t now, std::uint64_t until, std::int64_t bytes) {
+    const std::uint32_t begin = place_of(now), end = place_of(until), places = circle_.kernels() * 2;
+    away_.add(begin, begin < end ? end : places, bytes);
+    if (begin >= end && end > 0) away_.add(0, end, bytes);
+  }
+  std::uint32_t place_of(std::uint64_t kernel) const {
+    return static_cast<std::uint32_t>(kernel % (std::uint64_t{circle_.kernels()} * 2));
   }
 
   // Of what is there and could be away at a later kernel, what is needed last for what its way costs.
@@ -232,9 +253,10 @@ class FurthestFirst {
   std::vector<std::uint32_t> kernels_away_;             // by period
   std::vector<std::vector<std::size_t>> beginning_;     // periods, by kernel
   std::array<std::priority_queue<Open>, kKinds> open_;  // periods that could begin now
-  std::vector<std::int64_t> returning_;                 // bytes, by kernel modulo two iterations
-  std::int64_t away_ = 0;
-  std::vector<std::size_t> chosen_;  // in the last iteration
+  Pressure away_;                                       // bytes, by kernel modulo two iterations
+  bool is_late_ = false;
+  std::optional<Bytes> overcommitted_;  // by the first plan
+  std::vector<std::size_t> chosen_;     // in the last iteration
 };
 
 }  // namespace
@@ -242,15 +264,15 @@ class FurthestFirst {
 Plan plan_furthest(const Problem& problem) {
   FurthestFirst planner(problem, false);
   planner.choose();
-  return planner.plan().plan;
+  return planner.plan();
 }
 
 Plan plan_furthest_ahead(const Problem& problem) {
   FurthestFirst planner(problem, true);
   for (int round = 1;; ++round) {
     planner.choose();
-    FurthestFirst::Planned planned = planner.plan();
-    if (planned.in_time || round == kMostRounds) return std::move(planned.plan);
+    Plan plan = planner.plan();
+    if (!planner.is_late() || round == kMostRounds) return plan;
   }
 }
 

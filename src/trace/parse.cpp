@@ -382,7 +382,7 @@ std::string_view Reader::expected() const {
       return "forward, backward, optimizer or other";
     case Field::duration:
     case Field::gap:
-      return "a whole number of nanoseconds from 0 to 2^63";
+      return "a whole number of nanoseconds from 0 to 2^57";
     case Field::reads:
     case Field::writes:
     case Field::frees:

@@ -3,11 +3,13 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 
 #include "in_child.h"
+#include "machines/cpu/block_io.h"
 #include "pager_support.h"
 
 namespace spillway {
@@ -103,6 +105,48 @@ TEST_P(ForkTest, EachOfManyChildrenSeesItsOwnMomentAndLeavesNothing) {
   }
   EXPECT_TRUE(all_hold(tensors, 300));
   eventually([&] { return pager->stats().held[Tier::ssd] <= held + 16_MiB; });
+}
+
+// Lets the run loop read what it is told when the test wants it to.
+class HeldIo final : public BlockIo {
+ public:
+  HeldIo(std::unique_ptr<BlockIo> io, std::atomic<bool>& held, std::atomic<bool>& waits)
+      : io_(std::move(io)), held_(held), waits_(waits) {}
+  void start(const Transfer& transfer) override { io_->start(transfer); }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    auto result = io_->wait(ended, timeout);
+    waits_ = held_.load();
+    held_.wait(true);
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BlockIo> io_;
+  std::atomic<bool>&held_, &waits_;
+};
+
+TEST_P(ForkTest, WhatAnotherThreadMakesDuringTheForkDoesNotReadAsZeroes) {
+  std::atomic<bool> held{false}, waits{false};
+  PagerConfig roomy = config();
+  roomy.device = 400_MiB;  // Dead blocks stay where they are.
+  roomy.around_io = [&](std::unique_ptr<BlockIo> io) { return std::make_unique<HeldIo>(std::move(io), held, waits); };
+  auto pager = started(roomy);
+  std::byte* dead = granted(*pager, kLarge);
+  granted(*pager, kLarge);  // keeps the hole as small as it is
+  fill(dead, kLarge, 1);
+  pager->free(dead);
+  fill(granted(*pager, kLarge * 2), kLarge, 2);  // Its faults come after that news.
+  held = true;
+  ChildEnd end;
+  std::thread forks([&] { end = in_child([&] { return holds(dead, kLarge, 3) ? 0 : 1; }); });
+  eventually([&] { return waits.load(); });  // The loop has the news of the fork, and reads it later.
+  std::byte* reborn = granted(*pager, kLarge);
+  EXPECT_EQ(reborn, dead);
+  if (reborn == dead) fill(reborn, kLarge, 3);  // All of it is mapped.
+  held = false;
+  held.notify_all();
+  forks.join();
+  EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
 }
 
 TEST_P(ForkTest, WhatItsParentFreesStaysWhateverItForksLater) {

@@ -37,6 +37,12 @@ TEST_F(ReplayCommand, SaysThatAllIsEqualAndWhereTheRunStood) {
   EXPECT_EQ(report.at("difference"), nullptr);
 }
 
+TEST_F(ReplayCommand, ShowNamesIt) {
+  const Ended ended = spillway({"show", "run.journal"});
+  EXPECT_EQ(ended.status, 1);
+  EXPECT_NE(ended.err.find("`spillway replay run.journal` reads it"), std::string::npos) << ended.err;
+}
+
 TEST_F(ReplayCommand, StopsAtTheFirstCommandThatDiffersAndShowsBoth) {
   std::uint64_t event = 0;
   bool changed = false;

@@ -1,6 +1,7 @@
 """full_disk.py SPILLWAY: PyTorch scripts that spill to a small file system which is full, or fills up."""
 
 import os
+import re
 import subprocess
 import tempfile
 
@@ -30,6 +31,8 @@ def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spil
         done, report = run(spillway, late, "--ssd", disk, before=mounted(2))
         check(done.returncode == 0 and "No space left" in done.stdout and "then 12582912.0" in done.stdout, done.stdout, done.stderr)
         check(report["peak_ssd_bytes"] < 64 * MIB, report)
+        left = int(re.search(r"left on the disk: (\d+) MiB", done.stdout).group(1))
+        check(left > 0, "what could not be had as a whole was not given back:", done.stdout)
         fill = 'head -c 200M /dev/zero >"$1/file" 2>/dev/null; true'
         done, report = run(spillway, script("fills_memory.py"), "--ssd", disk, before=mounted(3, fill))
         check(done.returncode == 1 and report is None and not done.stdout, done.returncode, done.stdout)

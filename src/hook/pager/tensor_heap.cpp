@@ -40,6 +40,7 @@ std::optional<TensorHeap::Place> TensorHeap::propose(Bytes bytes) {
 
 std::optional<TensorHeap::Place> TensorHeap::propose_at(std::uint64_t offset, Bytes bytes) {
   CHECK(bytes > Bytes{});
+  if (bytes > kBlockBytes * tensors_.size()) return std::nullopt;  // Its blocks could not be counted.
   const auto apart = apart_with(offset);
   const Place place = place_at(offset, bytes);
   if (apart == apart_.end() || !apart->wanted || place.blocks.end() > apart->blocks.end()) return std::nullopt;

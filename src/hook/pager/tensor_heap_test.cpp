@@ -75,6 +75,7 @@ TEST(TensorHeap, WhatIsSetApartHoldsTensorsAtTheirPlacesOnly) {
   EXPECT_FALSE(heap.propose_at(begin, 1_MiB));
   EXPECT_FALSE(heap.propose_at(begin + 4096 + (3 << 20) - 1, 1_MiB));
   EXPECT_FALSE(heap.propose_at(begin + (19 << 20), 2_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + (8 << 20), Bytes{std::uint64_t{1} << 53})) << "more blocks than have numbers";
   EXPECT_TRUE(heap.propose_at(begin + 4096 + (3 << 20), 1_MiB));
   while (const auto other = heap.propose(1_MiB)) {
     heap.commit(*other);

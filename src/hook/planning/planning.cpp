@@ -52,14 +52,11 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
   const Trace& trace = input.iteration.trace;
-  Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks());
+  const Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks()) + room_for_replaced(trace);
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
-    // Replaced while its successor lives: where it will be nobody knows.
-    if (tensor.carried_from && tensor.carried_from != TensorId{t} && tensor.bytes >= TensorHeap::kLarge)
-      unplanned += tensor.bytes * 2;
   }
   input.machine.device.memory = excess(input.budget, unplanned);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });

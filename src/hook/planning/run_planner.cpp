@@ -68,10 +68,9 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
   std::vector<Best> candidates;
   std::optional<Error> failure;
   for (const Policy& policy : kPolicies) {
-    const bool without_plan = policy.name == kAutoWithoutPlan;
     const bool asked_for = input.policy == policy.name;
-    if (!runs_for_real(policy)) continue;
-    if (!without_plan && (policy.plan == nullptr || (input.policy != kAuto && !asked_for))) continue;
+    const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
+    if (!allowed || !runs_for_real(policy)) continue;
     auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
     if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input.machine);
     if (asked_for) return candidate;
@@ -90,10 +89,9 @@ Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
   if (best.plan.moves() == 0) return fail(Errc::bad_input, fmt::format("{}: it moves nothing", input.given->file));
   const TraceShape shape = shape_of(blocks.trace);
   if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
-    return fail(Errc::bad_input,
-                fmt::format("{}: it was made for another iteration than this run's: {} as that has; plan for the "
-                            "blocks.trace that `spillway run --record` writes",
-                            input.given->file, other));
+    return fail(Errc::bad_input, fmt::format("{}: it was made for another iteration than this run's: {}; plan for the "
+                                             "blocks.trace that `spillway run --record` writes",
+                                             input.given->file, other));
   TRY(const Policy policy, policy_by_name(best.plan.policy));
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   TRY_VOID(validate_plan(best.plan, blocks.trace, best.plan.trace_hash, lifetimes, input.machine,
@@ -177,7 +175,33 @@ Places packed(const Trace& trace, std::uint64_t& end) {
   return places;
 }
 
+// The most bytes of small tensors that live at a time.
+Bytes most_small(const Trace& trace, const Lifetimes& lifetimes) {
+  const auto small = [&](TensorId tensor) {
+    return trace[tensor].bytes < TensorHeap::kLarge ? trace[tensor].bytes : Bytes{};
+  };
+  Bytes live, most;
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t)
+    if (lifetimes.tensors[t].alive_at_start) live += small({t});
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    for (const TensorId born : lifetimes.births[k]) live += small(born);
+    most = std::max(most, live);
+    for (const TensorId dead : lifetimes.deaths[k]) live = excess(live, small(dead));
+  }
+  return most;
+}
+
 }  // namespace
+
+Bytes room_for_replaced(const Trace& trace) {
+  Bytes room;
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
+    const Tensor& tensor = trace.tensors[t];
+    const bool is_replaced = tensor.carried_from && tensor.carried_from != TensorId{t};
+    if (is_replaced && tensor.bytes >= TensorHeap::kLarge) room += tensor.bytes * 2;
+  }
+  return room;
+}
 
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
                                         const std::function<bool()>& is_interrupted) {
@@ -185,11 +209,9 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
   std::uint64_t end = placement.bytes.value;
   Places places = packed(trace, end);
-  Bytes unplanned = kBlockBytes * kSpareBlocks;
-  for (std::uint32_t t = 0; t < places.size(); ++t) {
+  for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-    if (trace.tensors[t].persistent && !places[t]) unplanned += trace.tensors[t].bytes;
-  }
+  const Bytes unplanned = kBlockBytes * kSpareBlocks + most_small(trace, lifetimes) + room_for_replaced(trace);
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
   const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
@@ -245,6 +267,8 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   best->plan.machine_name = input.machine.name;
   best->plan.machine_hash = input.machine.hash;
   best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value),
+                                  fmt::format("host.memory={}", input.machine.host.memory.value),
+                                  fmt::format("ssd.capacity={}", input.machine.ssd.capacity.value),
                                   fmt::format("ssd.read={}", input.machine.ssd.read.value),
                                   fmt::format("ssd.write={}", input.machine.ssd.write.value)};
   for (const Tier below : {Tier::host, Tier::ssd}) {

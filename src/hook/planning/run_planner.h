@@ -70,6 +70,10 @@ struct Prediction {
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
                                         const std::function<bool()>& is_interrupted);
 
+// Large tensors that are replaced while their successors live: where those will be nobody knows, so room for both is
+// kept free of plans.
+Bytes room_for_replaced(const Trace& trace);
+
 // Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
 inline constexpr std::uint32_t kSpareBlocks = 8;
 

@@ -149,6 +149,10 @@ TEST_F(GivenToARun, TheTraceThatItWasMadeForIsWrittenWithIt) {
       validate_plan(again->plan, loaded->trace, loaded->hash, analyse_lifetimes(loaded->trace), input.machine);
   EXPECT_TRUE(valid) << valid.error().message;
   EXPECT_EQ(again->plan.trace_shape, shape_of(loaded->trace));
+
+  const PlanFiles unwritable = {.trace = files.trace, .plan = name + "/none/blocks.plan"};
+  EXPECT_FALSE(save_proposed(*planned->plan, "train.py", unwritable));
+  EXPECT_FALSE(std::filesystem::exists(files.trace)) << "without a plan of its own";
   std::filesystem::remove_all(name);
 }
 

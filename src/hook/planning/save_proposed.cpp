@@ -1,5 +1,7 @@
 #include "hook/planning/save_proposed.h"
 
+#include <cstdio>
+
 #include "base/files.h"
 #include "plan/plan_file.h"
 #include "trace/format.h"
@@ -8,7 +10,9 @@ namespace spillway {
 
 PlanFiles plan_files(const std::string& stem) { return {.trace = stem + ".trace", .plan = stem + ".plan"}; }
 
-Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
+namespace {
+
+Result<> save(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
   Trace trace = proposed.blocks;
   trace.name = script;
   TRY_VOID(validate(trace, "cannot write trace " + files.trace));
@@ -18,6 +22,15 @@ Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, 
   plan.trace_hash = trace_hash(content);
   TRY_VOID(write_file(files.trace, content));
   return save_plan(files.plan, plan);
+}
+
+}  // namespace
+
+Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
+  auto saved = save(proposed, script, files);
+  if (!saved)  // One that was followed before would be taken for this one, and a trace without its plan for another's.
+    for (const std::string& file : {files.plan, files.trace}) std::remove(file.c_str());
+  return saved;
 }
 
 }  // namespace spillway

@@ -18,13 +18,16 @@ class DiskWatch {
   // limit; else empty. Time in which the script is stopped (by its terminal, by a debugger) does not count.
   std::string overdue(Nanos now);
 
+  // What is waited for.
+  enum Kind : std::uint8_t { kTransfer, kSpace, kRecord, kJournal };
+
  private:
   struct Waiting {
     std::uint64_t since = 0;  // as the session has it: another wait if it changes
     Nanos waited;
   };
   const Session& session_;
-  std::array<Waiting, 3> waiting_;
+  std::array<Waiting, 4> waiting_;
   Nanos last_;
 };
 

@@ -3,15 +3,25 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
+#include <thread>
+
+#include "base/files.h"
 #include "hook/session/shared_session.h"
 
 namespace spillway {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+
+char state_letter(pid_t process) {
+  const auto stat = read_file("/proc/" + std::to_string(process) + "/stat", 4_KiB);
+  return stat ? (*stat)[stat->rfind(") ") + 2] : '\0';
+}
 
 struct DiskWatchTest : testing::Test {
   DiskWatchTest() {
@@ -56,6 +66,27 @@ TEST_F(DiskWatchTest, EndsARunThatHasNoLoopYet) {
   ::prctl(PR_SET_NAME, "python3");
   session->state.asks_for_space_since = 7;
   EXPECT_EQ(ends_after(20), 5u);
+}
+
+TEST_F(DiskWatchTest, EndsARunThatHasEndedButForItsJournal) {
+  session->state.writes_journal_since = 7;
+  EXPECT_EQ(ends_after(20), 0u) << "nobody waits for it";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([] {
+      ::prctl(PR_SET_NAME, "spillway-record");
+      ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);  // this thread alone
+  }
+  session->state.owner_pid = child;
+  session->state.writes_journal_since = 9;
+  while (state_letter(child) != 'Z') std::this_thread::yield();
+  EXPECT_EQ(ends_after(20), 5u);
+  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("the script has ended"), std::string::npos);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(ends_after(20), 0u);
 }
 
 TEST_F(DiskWatchTest, ASlowDiskIsNoDeadOne) {

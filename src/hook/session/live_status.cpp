@@ -1,6 +1,7 @@
 #include "hook/session/live_status.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ LiveStatus::~LiveStatus() {
 void LiveStatus::draw() {
   if (!enabled_ || session_.state.owner_pid.load() == 0) return;
   if (::tcgetpgrp(STDERR_FILENO) != ::getpgrp()) return;  // The terminal is somebody else's now.
+  pollfd terminal{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&terminal, 1, 0) != 1) return;  // It has been stopped (Ctrl-S), and would stop us.
   const Moment now = moment_of(session_.state, Nanos{monotonic_ns()});
   winsize size{};
   const std::size_t columns =

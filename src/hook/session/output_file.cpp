@@ -25,7 +25,8 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
   };
   std::error_code error;
   const fs::path path = fs::absolute(file, error);
-  if (file.empty()) return fail(Errc::usage, fmt::format("{}: it names no file", option));
+  if (file.empty() || file == "--")  // The latter of `--json= -- COMMAND`.
+    return fail(Errc::usage, fmt::format("{}: it names no file", option));
   if (file == "-")
     return refuse("name a file: standard output is the script's (/dev/stdout, if that is no matter)", Errc::usage);
   if (error) return refuse(error.message());

@@ -24,14 +24,7 @@ std::string predicted(const RunReport::Prediction& with, const RunReport::Predic
       seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
 }
 
-RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
-  if (outlook.ssd_time > outlook.kernels)
-    return {.kind = "ssd",
-            .sentence =
-                fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
-                            "which takes at least {:.3f} s at the rates measured here, and the kernels take {:.3f} s",
-                            to_text(outlook.ssd_in), to_text(outlook.ssd_out), seconds(outlook.ssd_time),
-                            seconds(outlook.kernels))};
+RunReport::Advice about_memory(const RunReport::Outlook& outlook) {
   const RunReport::Prediction& now = outlook.budgets.front();
   const auto shortest = std::ranges::min_element(outlook.budgets, {},
                                                  [](const RunReport::Prediction& budget) { return *budget.iteration; });
@@ -44,6 +37,17 @@ RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
   if (least != outlook.budgets.end())
     return {.kind = "memory", .sentence = "more memory would help: " + predicted(*least, now)};
   return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(outlook.budgets.back(), now)};
+}
+
+RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
+  RunReport::Advice memory = about_memory(outlook);
+  if (outlook.ssd_time <= outlook.kernels) return memory;
+  return {.kind = "ssd",
+          .sentence = fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
+                                  "which takes at least {:.3f} s at the rates measured here, and the kernels take "
+                                  "{:.3f} s; a faster one (--ssd) would help, and {}",
+                                  to_text(outlook.ssd_in), to_text(outlook.ssd_out), seconds(outlook.ssd_time),
+                                  seconds(outlook.kernels), memory.sentence)};
 }
 
 RunReport::Advice waits(const RunReport& report) {

@@ -95,6 +95,7 @@ struct RunReport {
   std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
   std::uint64_t unmanaged_count = 0;
   std::vector<Prediction> predictions;  // of a run without limit
+  Nanos unlimited_iteration;            // the recorded one, that they are for
   std::string not_predicted;            // why there are none
   Bytes least_device_budget;            // that any run can have here
   std::vector<Cost> costs;              // the highest

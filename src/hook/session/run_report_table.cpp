@@ -97,9 +97,7 @@ std::string prediction_table(const RunReport& report) {
                {"an iteration"},
                {"times as long"},
                {"moves by", Align::left}});
-  double now = 0;
-  for (const RunReport::Phase& phase : phases_of(report))
-    if (phase.name == phase_of(report, report.iterations.size() - 1)) now = seconds(phase.duration);
+  const double now = seconds(report.unlimited_iteration);
   for (const RunReport::Prediction& prediction : report.predictions) {
     const bool runs = prediction.iteration.has_value();
     const double then = runs ? seconds(*prediction.iteration) : 0;

@@ -100,7 +100,8 @@ std::string preload_value(const std::string& library) {
 
 void explain_unkillable(std::string_view names, Supervised& result) {
   if (names.empty()) return;
-  result.problem = fmt::format(
+  if (!result.problem.empty()) result.problem += "; ";
+  result.problem += fmt::format(
       "these processes of the script could not be ended: {}; they may wait for a disk, and end when it answers: look "
       "at them by hand",
       names);
@@ -158,7 +159,7 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   } else {
     result.exit_status = 128 + SIGKILL;
     result.problem = "the guardian process was killed, and the script with it";
-    kill_descendants(Nanos{10'000'000'000});
+    explain_unkillable(names_of(kill_descendants(Nanos{10'000'000'000})), result);
   }
   result.ended = Nanos{reported ? report.ended_ns : monotonic_ns()};
   result.wall = result.ended - begin;

@@ -123,6 +123,7 @@ void Hook::save_plan_followed() {
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
   const DiskWait wait = record_wait();
+  session_.state.plan_recorded = 0;
   if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
     return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
   session_.state.plan_recorded = 1;

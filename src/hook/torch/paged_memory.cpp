@@ -108,8 +108,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
   };
   // What an earlier program of this process has left is over.
-  session.state.asks_for_space_since = session.state.writes_record_since = 0;
+  session.state.asks_for_space_since = session.state.writes_record_since = session.state.writes_journal_since = 0;
   config.asks_for_space = &session.state.asks_for_space_since;
+  config.journal.waits = &session.state.writes_journal_since;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.

@@ -25,7 +25,8 @@ class BlockMapper {
   virtual int populate(std::byte* block) = 0;
 
   // From now on nobody can change the block's bytes; they are to be read at `buffer` until put_back() or let_go().
-  virtual int take_off(std::byte* block, std::byte*& buffer) = 0;
+  // `came_back`: whether it failed after some of the block's pages had been away, and lost their write protection so.
+  virtual int take_off(std::byte* block, std::byte*& buffer, bool& came_back) = 0;
   // Undoes take_off(); no write is lost.
   virtual int put_back(std::byte* block, std::byte* buffer) = 0;
   // The bytes are safe elsewhere or not wanted any more: the frame is free. Whoever waits to write faults again.

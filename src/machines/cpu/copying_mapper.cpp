@@ -36,7 +36,7 @@ class CopyingMapper final : public BlockMapper {
 
   int populate(std::byte* block) override { return userfault_.copy(block, zeroes_.begin(), kBlockBytes.value); }
 
-  int take_off(std::byte* block, std::byte*& buffer) override {
+  int take_off(std::byte* block, std::byte*& buffer, bool&) override {
     const int error = userfault_.protect(block, kBlockBytes.value, true);
     if (error == 0) buffer = block;
     return error;

@@ -38,7 +38,7 @@ void CpuMachine::populate_waiting() {
     awaiting_frame_.pop_front();
     at(id).awaits_frame = false;
     ++device_in_use_;
-    waiting_since_.reset();
+    waited_.reset();
     if (const int error = mapper_->populate(address(id)); error != 0) return give_up("map a new block", error);
     mapped(id);
   }
@@ -204,7 +204,7 @@ void CpuMachine::answer(const Job& job, bool done) {
   if (done) {
     stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped));
     stats_.dropped_clean(kBlockBytes * job.dropped);
-    waiting_since_.reset();
+    waited_.reset();
   }
   answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
   note_usage();
@@ -237,13 +237,17 @@ bool CpuMachine::waits_for_room() const {
          (!writes_.empty() && writing_.count() == 0) || (!reads_.empty() && reading_.count() == 0);
 }
 
-// Nobody waits for ever without a word.
+// Nobody waits for ever without a word. What the disk does meanwhile may make room, and somebody else waits for that
+// with another limit; time in which this process is stopped is no time in which it looked.
 void CpuMachine::limit_waiting() {
-  if (!waits_for_room())
-    waiting_since_.reset();
-  else if (!waiting_since_)
-    waiting_since_ = now();
-  else if (now() - *waiting_since_ >= options_.patience)
+  constexpr Nanos kBetweenLooks{100'000'000};  // at most, and many times what it is while something waits
+  const Nanos looked = now();
+  const Nanos since = std::min(looked - std::exchange(last_look_, looked), kBetweenLooks);
+  if (!waits_for_room() || writing_.count() + reading_.count() > 0)
+    waited_.reset();
+  else if (!waited_)
+    waited_.emplace();
+  else if ((*waited_ += since) >= options_.patience)
     give_up(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
         "tensors (direct I/O, mlock, mlockall). The last refusal",

@@ -61,7 +61,9 @@ void CpuMachine::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
   std::uint32_t wanted = 0;
   for (BlockId id{0}; id.value < range_.blocks(); ++id.value) {
     const bool is_protected = !is_mapped(id) || userfault_.protect(address(id), kBlockBytes.value, true) == 0;
-    if (nobodys[id.value])
+    // Another thread has made a tensor in its frame, and that is told after the fork.
+    const bool is_new = is_mapped(id) && inbox_.allocations(id) != at(id).told_allocations;
+    if (nobodys[id.value] && !is_new)
       snapshots_.has_no_bytes(id);
     else if (!is_protected)
       snapshots_.lose(id);

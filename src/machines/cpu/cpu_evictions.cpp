@@ -82,10 +82,10 @@ int CpuMachine::take_all_off(BlockRange blocks) {
 // See Note [A dead block that lives again]; 0 or an errno.
 int CpuMachine::take_off(BlockId id) {
   mapped_[id.value].store(false, std::memory_order_relaxed);
-  if (const int error = mapper_->take_off(address(id), at(id).buffer); error != 0) {
+  bool came_back = false;
+  if (const int error = mapper_->take_off(address(id), at(id).buffer, came_back); error != 0) {
     mapped_[id.value].store(true, std::memory_order_relaxed);
-    // Some pages may have been away and back, and are not protected any more.
-    if (snapshots_.wants(id)) snapshots_.lose(id);
+    if (came_back && snapshots_.wants(id)) snapshots_.lose(id);  // Anybody may have written to it.
     return error;
   }
   // A page that is swapped out takes its protection along, and a frame must have none.

@@ -283,8 +283,9 @@ class CpuMachine final : public Machine {
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   bool delayed_are_waited_for_ = false;
-  std::optional<Nanos> waiting_since_;  // for room, and nothing has moved since
-  int last_refusal_ = 0;                // why a block could not be taken off; an errno
+  std::optional<Nanos> waited_;  // so long for room, and nothing has moved meanwhile
+  Nanos last_look_;              // at that
+  int last_refusal_ = 0;         // why a block could not be taken off; an errno
   std::vector<Completion> ended_;
   std::vector<Completion> ended_meanwhile_;  // while one transfer alone was waited for
   bool waited_meanwhile_ = false;

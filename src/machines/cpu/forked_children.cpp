@@ -160,6 +160,7 @@ bool ForkedChildren::take_in(const Socket& from, const LetGo& hold) {
     std::memcpy(&descriptor, CMSG_DATA(part) + at * sizeof descriptor, sizeof descriptor);
     sent.emplace_back(descriptor);
   }
+  if (got != sizeof sender) return true;  // Nobody of ours says so little.
   ++last_;
   if (sent.size() == kDescriptors && listen(sent[0].get(), name(Source::faults, last_)) &&
       listen(sent[1].get(), name(Source::process, last_))) {

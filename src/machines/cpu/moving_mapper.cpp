@@ -37,9 +37,9 @@ class MovingMapper final : public BlockMapper {
     return error;
   }
 
-  int take_off(std::byte* block, std::byte*& buffer) override {
+  int take_off(std::byte* block, std::byte*& buffer, bool& came_back) override {
     CHECK(!empty_.empty());
-    const int error = userfault_.move(empty_.back(), block, kBlockBytes.value, kVictimPatience);
+    const int error = userfault_.move(empty_.back(), block, kBlockBytes.value, kVictimPatience, &came_back);
     if (error != 0) return error;
     buffer = empty_.back();
     empty_.pop_back();

@@ -132,6 +132,8 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
     error = grow(roomy);
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
+    // What it could allocate would be nobody's, and the disk full of it.
+    static_cast<void>(::ftruncate(fd(), static_cast<off_t>((kBlockBytes * have).value)));
   }
   return fail(
       error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,

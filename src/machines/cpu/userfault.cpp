@@ -137,7 +137,8 @@ std::size_t Userfault::read(std::span<Fault> into) const {
   return count;
 }
 
-int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience) const {
+int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
+                    bool* came_back) const {
   std::size_t done = 0;
   const auto give_up_at = std::chrono::steady_clock::now() + patience;
   for (int tries = 0;; ++tries) {
@@ -158,6 +159,7 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       continue;
     }
+    if (came_back != nullptr) *came_back = done > 0;
     if (done == 0) return error;
     // What has gone comes back, and whoever faulted on it in between goes on.
     if (move(from, to, done, std::chrono::seconds(10)) != 0) return EFAULT;

@@ -49,7 +49,9 @@ class Userfault {
 
   // Moves the pages atomically. Pages that the kernel holds for a moment are tried again until `patience` is over; then
   // all are back where they were and the result is EBUSY. Who waits for them goes on waiting, until wake().
-  int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience) const;
+  // `came_back`: whether it failed after some had been moved.
+  int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
+           bool* came_back = nullptr) const;
   // Maps new pages with these contents. Who waits for them goes on waiting, until wake().
   int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   // Maps zeroes and wakes who waits for them.
