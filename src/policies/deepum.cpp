@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace spillway {
@@ -24,7 +25,6 @@ constexpr std::size_t kMostSuccessors = 32;
 struct Operand {
   TensorLabel tensor;
   std::uint32_t first = 0, count = 0;  // counted from the tensor's first
-  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // Section 4.2, Figure 6: the three kernels before the current one, and the one that came after it.
@@ -130,6 +130,7 @@ class Deepum final : public OnlinePolicy {
     stream.sparse.clear();
     Execution& execution = executions_[event.execution];
     execution.operands.clear();
+    known_.clear();
     for (const BlockAccess& access : event.accesses) {
       if (access.sparse) {
         stream.sparse.push_back(access);
@@ -138,8 +139,8 @@ class Deepum final : public OnlinePolicy {
         const Operand operand{.tensor = access.tensor,
                               .first = access.blocks.first.value - tensor->second.blocks.first.value,
                               .count = access.blocks.count};
-        if (std::ranges::find(execution.operands, operand) == execution.operands.end())  // It may write what it reads.
-          execution.operands.push_back(operand);
+        const std::uint64_t place = std::uint64_t{access.blocks.first.value} << 32 | access.blocks.count;
+        if (known_.insert(place).second) execution.operands.push_back(operand);  // It may write what it reads.
       }
     }
   }
@@ -239,6 +240,7 @@ class Deepum final : public OnlinePolicy {
   std::unordered_map<StreamId, Stream> streams_;
   std::unordered_map<TensorLabel, Living> living_;
   std::unordered_map<TensorId, TensorLabel> labels_;
+  std::unordered_set<std::uint64_t> known_;             // operands of the kernel that is learned
   std::unordered_map<BlockId, std::uint32_t> tensors_;  // that live in a block
   std::int64_t born_ = 0, most_born_ = 0;               // blocks since the last kernel began, less those that died
 };

@@ -89,6 +89,7 @@ TEST(FurthestAhead, WhatCannotLeaveInTimeStays) {
   Weights weights(3, {{1, true}, {2, true}, {0, true}, {0}, {0}, {1}, {2}, {0}});
   weights.add_activation(3, 4);
   EXPECT_EQ(evicted(weights.plan(kEach * 3)), (std::vector{TensorId{0}}));
+  EXPECT_EQ(weights.plan(kEach * 3).overcommitted, kEach);
   EXPECT_EQ(evicted(weights.plan(kEach * 3, plan_furthest_ahead)), (std::vector{TensorId{2}}));
 }
 
@@ -119,6 +120,30 @@ TEST(Furthest, WhatNobodyNeedsAnyMoreLeavesAndDoesNotComeBack) {
     EXPECT_EQ(std::ranges::count(plan.evictions, TensorId{kGradient}, &Eviction::tensor), planner != plan_g10);
     EXPECT_EQ(std::ranges::count(plan.prefetches, TensorId{kGradient}, &Prefetch::tensor), 0);
   }
+}
+
+// A frozen weight and a gradient leave after kernel 2. The weight cannot be back in time; all the same the way out is
+// the gradient's alone.
+TEST(Furthest, WhatIsLateAndNeedNotBeWrittenLeavesTheLinkToOthers) {
+  constexpr std::uint32_t kGradient = 3;
+  Weights weights(3, {{0}, {0}, {0}, {1, true}, {2, true}, {1, true}, {2, true}, {0}});
+  weights.trace.tensors.push_back({.name = "g",
+                                   .bytes = kEach,
+                                   .kind = TensorKind::gradient,
+                                   .persistent = false,
+                                   .carried_from = TensorId{kGradient}});
+  for (const std::size_t kernel : {1, 2}) weights.trace.kernels[kernel].writes.push_back({{kGradient}, {}, kEach});
+  weights.trace.kernels[0].frees.push_back({kGradient});
+  ASSERT_TRUE(validate(weights.trace, "weights"));
+  MachineModel machine = *load_machine("a100");
+  machine.device.memory = kEach * 2;
+  machine.host.memory = kEach;
+  machine.ssd.write = BytesPerSecond{500'000'000};
+  machine.ssd.read = BytesPerSecond{1'000'000};
+  const Plan plan = plan_furthest({weights.trace, analyse_lifetimes(weights.trace), machine});
+  const auto gradient = std::ranges::find(plan.evictions, TensorId{kGradient}, &Eviction::tensor);
+  ASSERT_NE(gradient, plan.evictions.end());
+  EXPECT_EQ(gradient->to, Tier::ssd);
 }
 
 }  // namespace

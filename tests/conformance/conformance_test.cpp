@@ -129,8 +129,10 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
     for (std::uint32_t at = 0; at < program.kernels.size(); ++at) {
       for (const TensorId tensor : lifetimes.births[at]) inbox.allocated(tensor, layout.tensors[tensor.value]);
       const auto accesses = layout.accesses(program, program.kernels[at]);
-      inbox.kernel_ready({stream, {at}, accesses});
+      inbox.kernel_ready({stream, {at}, accesses}, true);
       sums.push_back(compute(accesses, at, [&](BlockId block) { return cpu.range().block(block.value); }));
+      std::atomic<std::uint32_t>& launches = cpu.launches(stream);
+      for (std::uint32_t seen = launches; seen <= at; seen = launches) launches.wait(seen);
       inbox.kernel_done(stream);
       for (const TensorId tensor : lifetimes.deaths[at]) inbox.freed(tensor, layout.tensors[tensor.value]);
     }

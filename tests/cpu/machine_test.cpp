@@ -287,26 +287,5 @@ TEST_P(CpuMachineTest, ADeadBlockIsDroppedWithoutAWriteAndItsFrameUsedAgain) {
   EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), Bytes{});
 }
 
-TEST_P(CpuMachineTest, AKernelEndsForTheExecutorOnlyAfterItsLaunch) {
-  Rig rig = CpuMachineTest::rig({});
-  Inbox& inbox = rig.machine->inbox();
-  inbox.kernel_ready({{0}, {1}, {}});
-  inbox.kernel_done({0});
-  inbox.kernel_ready({{0}, {2}, std::array{BlockAccess{{{5}, 1}}}});
-  inbox.allocated({0}, {{0}, 1});
-  std::thread other([&] { rig.block(40)[0] = std::byte{1}; });
-  EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
-  EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
-  EXPECT_TRUE(std::holds_alternative<Faulted>(rig.next()));
-  rig.ask(Launch{{0}});
-  EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
-  const Event second = rig.next();
-  ASSERT_TRUE(std::holds_alternative<KernelReady>(second));
-  ASSERT_EQ(std::get<KernelReady>(second).accesses.size(), 1u);
-  EXPECT_EQ(std::get<KernelReady>(second).accesses[0].blocks, (BlockRange{{5}, 1}));
-  rig.ask(Populate{{{40}, 1}});
-  other.join();
-}
-
 }  // namespace
 }  // namespace spillway

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-from planned_runs import SCRIPTS, check
+from limited_runs import check, run_all
+from planned_runs import SCRIPTS
 
 SCRIPT = os.path.join(SCRIPTS, "two_layers.py")
 MEMORY = "64MiB"  # the least for two CPUs
@@ -31,9 +32,7 @@ def changed(plan, folder, **fields):
     return path
 
 
-def main():
-    spillway = sys.argv[1]
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+def plans_of_other_runs(spillway):
     with tempfile.TemporaryDirectory() as folder:
         expected, first = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
         check(first["plan"] and first["plan"]["read_from"] is None, first)
@@ -64,5 +63,4 @@ def main():
         print("ok another iteration's plan and a senseless one are refused", flush=True)
 
 
-if __name__ == "__main__":
-    main()
+run_all(plans_of_other_runs)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 
+from limited_runs import check, run_all
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 SCRIPTS = os.path.join(HERE, "scripts")
@@ -24,11 +26,6 @@ def run(spillway, memory, policy, folder, *script):
             report = json.load(file)
     check(done.returncode == 0, done.stderr)
     return [line.partition(" seconds")[0] for line in done.stdout.splitlines()], report
-
-
-def check(condition, *evidence):
-    if not condition:
-        raise AssertionError("\n".join(map(str, evidence)))
 
 
 def check_costs(report, named=False):
@@ -133,6 +130,17 @@ def gradients_that_are_read_late(spillway):
             print("ok late gradients", way, policy, faults, flush=True)
 
 
+def evaluations_of_the_same_shape(spillway):
+    """They are no part of the planned iteration: the one after them is followed as any other."""
+    script = (SCRIPTS, "evaluates.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    printed, report = run(spillway, f"{unlimited['peak_device_bytes'] * 65 // 100 >> 20}MiB", "g10", *script)
+    check(printed == expected, printed, expected)
+    faults = [iteration["faults"] for iteration in report["iterations"]]
+    check(report["plan"]["adopted_at_iteration"] <= 7 and max(faults[7], faults[9]) < 10, faults)  # They come before these.
+    print("ok evaluations of the same shape, faults", faults, flush=True)
+
+
 def plans_that_lose(spillway):
     """A plan under which iterations wait longer than before is given up, for good or until that is no better."""
     script = (SCRIPTS, "touches_beside.py")
@@ -148,13 +156,8 @@ def plans_that_lose(spillway):
 
 
 TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late],
-         "changing": [scripts_that_change, scripts_that_never_settle, plans_that_lose]}
-
-
-def main():
-    for test in TESTS[sys.argv[2]]:
-        test(sys.argv[1])
+         "changing": [scripts_that_change, scripts_that_never_settle, evaluations_of_the_same_shape, plans_that_lose]}
 
 
 if __name__ == "__main__":
-    main()
+    run_all(*TESTS[sys.argv[2]])

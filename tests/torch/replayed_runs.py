@@ -9,14 +9,11 @@ import sys
 import tempfile
 import time
 
+from limited_runs import check, run_all
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
-
-
-def check(condition, *evidence):
-    if not condition:
-        raise AssertionError("\n".join(map(str, evidence)))
 
 
 def recording(spillway, folder, *options, steps):
@@ -87,11 +84,4 @@ def run_that_is_killed(spillway):
         print("ok a killed run, up to event", replay["events"], flush=True)
 
 
-def main():
-    run_that_learns_and_plans(sys.argv[1])
-    run_that_fits(sys.argv[1])
-    run_that_is_killed(sys.argv[1])
-
-
-if __name__ == "__main__":
-    main()
+run_all(run_that_learns_and_plans, run_that_fits, run_that_is_killed)

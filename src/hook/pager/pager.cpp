@@ -102,7 +102,11 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                       .on_failure = config.on_failure,
                                       .around_io = config.around_io},
                                      *file));
-  auto journal = start_journal(config.journal);
+  std::unique_ptr<JournalFile> journal;
+  {
+    const DiskWait wait(config.begins_journal);
+    journal = start_journal(config.journal);
+  }
   std::unique_ptr<Pager> pager(
       new Pager(std::move(config), method, std::move(file), std::move(machine), std::move(journal)));
   TRY(pager->thread_, quiet_thread("spillway-loop", [self = pager.get()] { self->run(); }));

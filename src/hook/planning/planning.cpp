@@ -104,7 +104,6 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
   }
   outcome.none_needed = !outcome.plan && outcome.error.empty();
   if (outcome.plan) {
-    if (decision_ == Decision::no_plan || outcome.is_first) repetitions_ = 0;  // Averages begin anew.
     places_ = outcome.plan->places;
     followed_iteration_ = iteration_;
     decision_ = outcome.plan->given ? Decision::given_plan : Decision::plan;

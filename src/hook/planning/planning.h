@@ -40,6 +40,8 @@ class Planning {
     std::string refused;  // why the given plan is not followed
   };
   std::optional<Outcome> take(const Recorder::Progress& now);
+  // Repetitions are counted anew, too.
+  void averages_restarted() { repetitions_ = 0; }
   // Whether it was decided that this iteration needs no plan.
   bool needs_none(const Recorder::Progress& progress) const;
   Pager& pager() { return pager_; }

@@ -191,6 +191,44 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_FALSE(predict(trace, *load_machine("a100"), budgets, [] { return true; }));
 }
 
+// An average of weights that is replaced in each iteration, and a small tensor, beside weights that move.
+TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
+  Trace trace{.name = "average", .source = "test", .tensors = {}, .kernels = {}};
+  const auto add = [&](Bytes bytes, TensorKind kind, bool persistent, std::optional<TensorId> from) {
+    trace.tensors.push_back(
+        {.name = "t", .bytes = bytes, .kind = kind, .persistent = persistent, .carried_from = from});
+    return TensorId{static_cast<std::uint32_t>(trace.tensors.size() - 1)};
+  };
+  const auto kernel = [&](TensorId reads) -> Kernel& {
+    const Access access{reads, {}, trace[reads].bytes};
+    return trace.kernels.emplace_back(Kernel{.name = "k",
+                                             .phase = Phase::forward,
+                                             .duration = Nanos{10'000'000},
+                                             .gap = {},
+                                             .reads = {access},
+                                             .writes = {},
+                                             .frees = {},
+                                             .flops = {}});
+  };
+  const TensorId old = add(16_MiB, TensorKind::other, false, TensorId{1});
+  const TensorId average = add(16_MiB, TensorKind::other, false, {});
+  std::vector<TensorId> weights;
+  for (int layer = 0; layer < 4; ++layer) weights.push_back(add(16_MiB, TensorKind::weight, true, {}));
+  const TensorId small = add(512_KiB, TensorKind::other, false, {});
+  for (const TensorId weight : weights) kernel(weight);
+  kernel(old).writes.push_back({average, {}, 16_MiB});
+  trace.kernels.back().writes.push_back({small, {}, 512_KiB});
+  trace.kernels.back().frees = {old, small};
+  ASSERT_TRUE(validate(trace, "average"));
+  EXPECT_EQ(room_for_replaced(trace), 32_MiB);
+  const Bytes others = kBlockBytes * kSpareBlocks + 32_MiB + 512_KiB;
+  const std::array budgets{others + 32_MiB, others};
+  const auto predicted = predict(trace, *load_machine("a100"), budgets, [] { return false; });
+  ASSERT_TRUE(predicted);
+  EXPECT_TRUE((*predicted)[0].iteration);
+  EXPECT_FALSE((*predicted)[1].iteration) << "nothing is left beside what no plan moves";
+}
+
 TEST(RunPlanner, WithoutAddressesThereIsNoPlanAndAReason) {
   const auto proposed = plan_run(input_of(training(3), "auto", 60), [](Bytes) { return std::nullopt; });
   ASSERT_FALSE(proposed);

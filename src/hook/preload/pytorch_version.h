@@ -34,6 +34,7 @@ class PyTorchVersion {
   bool read(std::string_view folder, std::string_view name) noexcept {
     Sentence path;
     path << folder << name << std::string_view("\0", 1);
+    if (path.text().back() != '\0') return false;  // It was cut.
     const int fd = ::open(path.text().data(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     const ssize_t got = ::read(fd, content_.data(), content_.size());

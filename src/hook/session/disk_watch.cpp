@@ -43,8 +43,8 @@ char state_of_waiting(std::int64_t pid, DiskWatch::Kind kind) {
   if (kind == DiskWatch::kJournal)  // The script does not wait for that, but its process cannot end before.
     return state_of_process(pid) == 'Z' ? state_of_thread(pid, "spillway-record") : '\0';
   const char loop = state_of_thread(pid, "spillway-loop");
-  if (loop != 0 || kind != DiskWatch::kSpace) return loop;
-  const char process = state_of_process(pid);  // The file for what leaves is made before there is a loop.
+  if (loop != 0 || kind == DiskWatch::kTransfer) return loop;
+  const char process = state_of_process(pid);  // The files are made before there is a loop.
   return process == 'Z' ? '\0' : process;
 }
 

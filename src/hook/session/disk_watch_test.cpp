@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -66,6 +67,9 @@ TEST_F(DiskWatchTest, EndsARunThatHasNoLoopYet) {
   ::prctl(PR_SET_NAME, "python3");
   session->state.asks_for_space_since = 7;
   EXPECT_EQ(ends_after(20), 5u);
+  session->state.asks_for_space_since = 0;
+  session->state.writes_record_since = 7;  // The journal begins then.
+  EXPECT_EQ(ends_after(20), 5u);
 }
 
 TEST_F(DiskWatchTest, EndsARunThatHasEndedButForItsJournal) {
@@ -73,10 +77,14 @@ TEST_F(DiskWatchTest, EndsARunThatHasEndedButForItsJournal) {
   EXPECT_EQ(ends_after(20), 0u) << "nobody waits for it";
   const pid_t child = ::fork();
   if (child == 0) {
-    std::thread([] {
+    std::atomic<bool> named{false};
+    std::thread([&] {
       ::prctl(PR_SET_NAME, "spillway-record");
+      named = true;
+      named.notify_all();
       ::pause();
     }).detach();
+    named.wait(false);
     ::syscall(SYS_exit, 0);  // this thread alone
   }
   session->state.owner_pid = child;

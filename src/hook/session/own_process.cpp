@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ Result<std::string> bytes_from_own_process(const AskedOfDisk& asked, const std::
   const pid_t child = ::fork();
   if (child < 0) return failed("fork");
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // Nobody would hear of it.
     // Who reads what we print must see its end, though this process may not end for long.
     const UniqueFd nowhere = out_of_reach(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)));
     for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere.get(), standard);

@@ -149,7 +149,7 @@ struct SessionState {
 
   Counter oldest_transfer{0};                            // watched_io.h
   Counter asks_for_space_since{0};                       // disk_wait.h: the SSD, for tensors that are made
-  Counter writes_record_since{0};                        // disk_wait.h: the trace or a plan, for --record
+  Counter writes_record_since{0};                        // disk_wait.h: a trace, a plan, a journal's beginning
   Counter writes_journal_since{0};                       // disk_wait.h: its own thread does, and nobody waits for it
   Counter faults{0};                                     // of blocks that had bytes
   Counter first_touches{0};                              // of blocks that had none

@@ -18,7 +18,9 @@ void Hook::plan_ahead() {
   if (const auto outcome = planning->take(recorder_->progress())) {
     planning_error_ = outcome->error;
     if (!outcome->error.empty())
-      add_notice(session_, "the run goes on without a plan, since planning failed: " + outcome->error);
+      add_notice(session_, std::string("the run goes on ") +
+                               (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
+                               ", since planning failed: " + outcome->error);
     if (!outcome->refused.empty()) add_notice(session_, "the run plans by itself: " + outcome->refused);
     take_up(*outcome);
   }
@@ -87,6 +89,7 @@ void Hook::follow_plan(bool again) {
   if (!follower_) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
+    memory_->planning()->averages_restarted();
     tried_.repetitions = 0;
   }
   const Plan& commands = plan_->run.plan;

@@ -110,6 +110,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   // What an earlier program of this process has left is over.
   session.state.asks_for_space_since = session.state.writes_record_since = session.state.writes_journal_since = 0;
   config.asks_for_space = &session.state.asks_for_space_since;
+  config.begins_journal = &session.state.writes_record_since;
   config.journal.waits = &session.state.writes_journal_since;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };

@@ -181,7 +181,7 @@ void CpuMachine::transfer_ended(const Completion& completion) {
   (write ? writing_ : reading_).ends(job.move.urgency);
   (write ? stats_.writes : stats_.reads)
       .note((write ? writing_ : reading_).count(), completion.error == 0 ? kBlockBytes : Bytes{}, now());
-  if (write) stats_.wrote(kBlockBytes);
+  if (write && completion.error == 0) stats_.wrote(kBlockBytes);
   if (completion.error != 0) {
     job.error = completion.error;
     stats_.transfer_failed(completion.error);

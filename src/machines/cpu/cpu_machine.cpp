@@ -73,11 +73,6 @@ std::vector<int> CpuMachine::descriptors() const {
   return {userfault_.fd(), bell_.fd(), ring_descriptor_, file_.fd(), reader_->descriptor(), children_.fd()};
 }
 
-CpuMachine::StreamState& CpuMachine::stream(StreamId id) {
-  if (id.value >= streams_state_.size()) streams_state_.resize(id.value + 1);
-  return streams_state_[id.value];
-}
-
 void CpuMachine::submit(std::span<const Command> commands) {
   for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
   pump();
@@ -89,11 +84,8 @@ void CpuMachine::tell_all(Nanos patience) {
 }
 
 void CpuMachine::handle(const Launch& command) {
-  StreamState& state = stream(command.stream);
-  state.launched = true;
   launches_[command.stream.value].fetch_add(1, std::memory_order_release);
   launches_[command.stream.value].notify_all();
-  if (!state.deferred.empty()) resumable_.push_back(command.stream);
 }
 
 Result<Stamped> CpuMachine::wait() {
@@ -139,7 +131,6 @@ std::optional<Event> CpuMachine::next_event() {
     answers_.pop_front();
     return event;
   }
-  if (auto event = next_resumed()) return event;
   while (batch_at_ < batch_.messages.size()) {
     const Inbox::Message& message = batch_.messages[batch_at_++];
     if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
@@ -149,25 +140,6 @@ std::optional<Event> CpuMachine::next_event() {
     const FaultQueue::Entry entry = faults_.front();
     faults_.pop_front();
     if (auto event = tell_fault(entry)) return event;
-  }
-  return std::nullopt;
-}
-
-std::optional<Event> CpuMachine::next_resumed() {
-  while (!resumable_.empty()) {
-    StreamState& state = stream(resumable_.back());
-    const bool ready =
-        !state.deferred.empty() && (state.launched || state.deferred.front().first.kind != Inbox::Kind::kernel_done);
-    if (!ready) {
-      resumable_.pop_back();
-      continue;
-    }
-    const Inbox::Message message = state.deferred.front().first;
-    resumed_accesses_ = std::move(state.deferred.front().second);
-    state.deferred.pop_front();
-    if (message.kind == Inbox::Kind::kernel_done) return KernelDone{message.stream};
-    state.launched = false;
-    return KernelReady{message.stream, message.kernel, resumed_accesses_, message.execution, message.waits};
   }
   return std::nullopt;
 }
@@ -188,8 +160,9 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
       }
       return Freed{message.tensor, blocks};
     case Inbox::Kind::kernel_ready:
+      return KernelReady{message.stream, message.kernel, accesses, message.execution, message.waits};
     case Inbox::Kind::kernel_done:
-      return tell_kernel(message, accesses);
+      return KernelDone{message.stream};
     case Inbox::Kind::forking:
       take_snapshot(message.fork, UniqueFd(message.socket));
       return std::nullopt;
@@ -198,19 +171,6 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
       return std::nullopt;
   }
   return std::nullopt;
-}
-
-// See Note [Kernels that are over].
-std::optional<Event> CpuMachine::tell_kernel(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
-  StreamState& state = stream(message.stream);
-  const bool ready = message.kind == Inbox::Kind::kernel_ready;
-  if (!state.deferred.empty() || !state.launched) {
-    state.deferred.emplace_back(message, std::vector(accesses.begin(), accesses.end()));
-    return std::nullopt;
-  }
-  if (!ready) return KernelDone{message.stream};
-  state.launched = false;
-  return KernelReady{message.stream, message.kernel, accesses, message.execution, message.waits};
 }
 
 std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {

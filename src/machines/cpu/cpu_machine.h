@@ -64,10 +64,6 @@ struct CpuMachineOptions {
 //   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds. The
 //   same happens to a dead block that cannot be taken off because its pages are locked.
 //
-// Note [Kernels that are over]
-// Most kernels do not wait for Launch: they start at once and fault. A KernelDone (and what follows it on its stream)
-// is told only after the executor has launched the kernel, which its own moves in flight may delay.
-//
 // Note [Forked children]
 // Managed memory is left out of forks (MemoryRange). A child maps the range anew, watches it with a userfaultfd of its
 // own and sends that to us: its faults are served by copies, which are its own memory. It sees the blocks as they were
@@ -160,10 +156,6 @@ class CpuMachine final : public Machine {
     bool cancelled = false;
     bool undone = false;  // the blocks are back already; only transfers are still to end
   };
-  struct StreamState {
-    bool launched = true;
-    std::deque<std::pair<Inbox::Message, std::vector<BlockAccess>>> deferred;
-  };
 
   CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range,
              ForkedChildren children, MemoryRange bounce);
@@ -223,15 +215,12 @@ class CpuMachine final : public Machine {
 
   // Events (cpu_machine.cpp).
   std::optional<Event> next_event();
-  std::optional<Event> next_resumed();
   std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
-  std::optional<Event> tell_kernel(const Inbox::Message& message, std::span<const BlockAccess> accesses);
   std::optional<Event> tell_fault(const FaultQueue::Entry& entry);
   void collect();
 
   Block& at(BlockId id) { return blocks_[id.value]; }
   std::byte* address(BlockId id) const { return range_.block(id.value); }
-  StreamState& stream(StreamId id);
 
   CpuMachineOptions options_;
   SpillFile& file_;
@@ -274,11 +263,8 @@ class CpuMachine final : public Machine {
   std::atomic<bool> serves_children_{false};
   std::atomic<std::uint32_t> slots_for_children_{0}, wanted_for_children_{0};
 
-  std::vector<StreamState> streams_state_;
   Inbox::Batch batch_;
   std::size_t batch_at_ = 0;
-  std::vector<BlockAccess> resumed_accesses_;
-  std::vector<StreamId> resumable_;
   std::deque<FaultQueue::Entry> faults_;
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn

@@ -45,7 +45,7 @@ class Inbox {
   // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
   void allocated(TensorId tensor, BlockRange blocks, TensorLabel label = {});
   void freed(TensorId tensor, BlockRange blocks);
-  // `urgent`: something is to be done at once, so the loop is woken.
+  // `urgent`: something is to be done at once, so the loop is woken. A kernel that waits is done after its Launch only.
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(StreamId stream, bool urgent = false);
 

@@ -120,8 +120,12 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
     const Bytes size = kBlockBytes * to;
     if (size > file_size_limit()) return EFBIG;  // The call itself would raise SIGXFSZ.
     const auto old_size = static_cast<off_t>((kBlockBytes * have).value);
-    while (::fallocate(fd(), 0, old_size, static_cast<off_t>(size.value) - old_size) != 0)
-      if (errno != EINTR) return errno;
+    while (::fallocate(fd(), 0, old_size, static_cast<off_t>(size.value) - old_size) != 0) {
+      if (errno == EINTR) continue;
+      const int error = errno;
+      static_cast<void>(::ftruncate(fd(), old_size));  // What it could have would be nobody's, and the disk full.
+      return error;
+    }
     reserved_.store(to, std::memory_order_release);
     return 0;
   };
@@ -132,8 +136,6 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
     error = grow(roomy);
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
-    // What it could allocate would be nobody's, and the disk full of it.
-    static_cast<void>(::ftruncate(fd(), static_cast<off_t>((kBlockBytes * have).value)));
   }
   return fail(
       error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
