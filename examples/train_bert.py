@@ -72,7 +72,7 @@ def main():
         start = time.perf_counter()
         text = torch.randint(1000, words, (options.batch, options.length))
         masked = torch.zeros(options.length, dtype=torch.bool)
-        masked[torch.randperm(options.length)[: options.length * 15 // 100]] = True  # the same number in every text
+        masked[torch.randperm(options.length)[: max(1, options.length * 15 // 100)]] = True  # the same number in every text
         masked = masked.expand(options.batch, -1)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(text.masked_fill(masked, mask), masked), text[masked])

@@ -25,6 +25,10 @@ struct Choice {
   double ratio = 0;            // benefit over cost
 };
 
+// Where each one that is taken lowers all others a little, all would be looked at for each of them. Iterations of real
+// models take 4 to 16 looks a candidate; after so many the best one known is taken as it is.
+constexpr std::size_t kLooksEach = 64;
+
 struct Options {
   bool use_host = true;
   bool know_copies = false;  // a clean tensor leaves without being copied
@@ -67,6 +71,7 @@ class Planner {
       for (std::size_t index = 0; index < circle_.periods(); ++index)
         if (is_candidate(index))
           if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
+    std::size_t looks = kLooksEach * candidates.size();
     std::priority_queue heap(worse, std::move(candidates));
     while (!heap.empty() && excess_.max() > 0) {
       Candidate top = heap.top();
@@ -75,7 +80,8 @@ class Planner {
       const auto now = choice(top.period);
       if (!now) continue;
       top.ratio = now->ratio;
-      if (!heap.empty() && worse(top, heap.top()))
+      if (looks > 0) --looks;
+      if (looks > 0 && !heap.empty() && worse(top, heap.top()))
         heap.push(top);
       else
         for (const std::size_t cheaper : book(top.period, now->window))

@@ -70,7 +70,8 @@ class Pager {
   // No plan's tensors are put there any more.
   void give_up(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
-  // The plan is followed from the next kernel on. One without kernels: none is followed any more.
+  // The plan is followed from the next kernel on that the run loop hears of. One without kernels: none is followed any
+  // more.
   void adopt(std::shared_ptr<const RunPlan> plan);
   std::uint32_t device_blocks() const { return machine_->device_blocks(); }
   std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
