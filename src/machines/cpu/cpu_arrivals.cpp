@@ -243,11 +243,9 @@ void CpuMachine::limit_waiting() {
   constexpr Nanos kBetweenLooks{100'000'000};  // at most, and many times what it is while something waits
   const Nanos looked = now();
   const Nanos since = std::min(looked - std::exchange(last_look_, looked), kBetweenLooks);
-  if (!waits_for_room() || writing_.count() + reading_.count() > 0)
-    waited_.reset();
-  else if (!waited_)
-    waited_.emplace();
-  else if ((*waited_ += since) >= options_.patience)
+  if (!waits_for_room() || writing_.count() + reading_.count() > 0) return waited_.reset();
+  waited_ = waited_ ? *waited_ + since : Nanos{};
+  if (*waited_ >= options_.patience)
     give_up(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
         "tensors (direct I/O, mlock, mlockall). The last refusal",
