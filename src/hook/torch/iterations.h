@@ -37,7 +37,7 @@ class Iterations {
     const auto is_same = [&](const std::vector<StorageId>& step) {
       return have_one_in_common(step, written) || (step.empty() && written.empty());
     };
-    if (steps_.size() >= kMostSteps || std::ranges::any_of(steps_, is_same)) {
+    if (std::ranges::any_of(steps_, is_same)) {
       steps_.clear();
       begin_ = end_;
     }
@@ -65,7 +65,6 @@ class Iterations {
   }
 
  private:
-  static constexpr std::size_t kMostSteps = 16;  // of an iteration: many models, one after the other, are no turns
   struct Kernels {
     std::uint64_t all = 0, planned = 0;
   };
