@@ -115,10 +115,15 @@ void JournalFile::flush(Nanos patience) {
   wait_until_written(lock, patience);
 }
 
-// The thread that failed may hold the lock.
+// The thread that failed may hold the lock; anybody else has it for a moment only.
 void JournalFile::flush_if_free(Nanos patience) {
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  if (lock.owns_lock()) wait_until_written(lock, patience);
+  const auto late = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience.value);
+  std::unique_lock lock(mutex_, std::defer_lock);
+  while (!lock.try_lock()) {
+    if (std::chrono::steady_clock::now() > late) return;
+    std::this_thread::yield();
+  }
+  wait_until_written(lock, patience);
 }
 
 void JournalFile::wait_until_written(std::unique_lock<std::mutex>& lock, Nanos patience) {
