@@ -25,8 +25,8 @@ struct Choice {
   double ratio = 0;            // benefit over cost
 };
 
-// Where each one that is taken lowers all others a little, all would be looked at for each of them. Iterations of real
-// models take 4 to 16 looks a candidate; after so many the best one known is taken as it is.
+// Where each one that is taken lowers all others a little, all would be looked at for each of them. After so many looks
+// a candidate, far more than iterations of real models need, the best one known is taken as it is.
 constexpr std::size_t kLooksEach = 64;
 
 struct Options {

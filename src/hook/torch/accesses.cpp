@@ -113,6 +113,7 @@ bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::Arr
 
 Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages) {
   Accesses result(op.name);
+  result.shapes = c10::GradMode::is_enabled() ? 1 : 0;  // An evaluation's kernels are others than the training's.
   Collector collector(storages, result);
   const bool writes_statistics = op.writes_statistics_if >= 0 &&
                                  static_cast<std::size_t>(op.writes_statistics_if) < inputs.size() &&

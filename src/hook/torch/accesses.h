@@ -19,7 +19,7 @@ struct Accesses {
   std::vector<ByteExtent> extents;         // in our memory
   std::vector<Touch> touches;              // the same, by storage
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
-  std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types
+  std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types, and of whether gradients are on
   KernelLineage lineage;
   bool needs_gradient = false;    // an argument requires grad
   bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand

@@ -101,8 +101,6 @@ bool Hook::runs_kernel() const { return running != nullptr; }
 void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
   Accesses accesses = accesses_of(op, arguments, storages_);
   const bool gradients = c10::GradMode::is_enabled();
-  accesses.shapes =
-      accesses.shapes << 1 | (gradients ? 1 : 0);  // An evaluation's kernels are others than the training's.
   auto kernel = std::make_unique<RunningKernel>();
   // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
   if (op.makes_views)
