@@ -275,6 +275,8 @@ def main():
     end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options = parser.parse_args(sys.argv[1:end])
     options.arguments = sys.argv[end + 1:]
+    if options.steps < 2:
+        parser.error("argument --steps: a spread needs two steps at least")
     options.parts = [int(part) for part in options.parts.split(",")]
     options.policies = options.policies.split(",")
     options.swap = None

@@ -8,7 +8,10 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t kBeginnings = 128;
+// Stretches begin with each kernel, or with fewer, but so many, where following them all would take more looks at
+// accesses than this.
+constexpr std::size_t kLeastBeginnings = 128;
+constexpr std::size_t kLooks = 30'000'000;
 
 template <class F>
 void for_each_access(const Kernel& kernel, F&& call) {
@@ -108,10 +111,11 @@ std::vector<Bytes> working_sets(const Trace& trace) {
   return result;
 }
 
-// The largest working set of each of 128 parts: before it, the least of what is used later can be there already.
-std::vector<bool> beginnings(std::span<const Bytes> working_sets) {
+// The largest working set of each of so many parts: before it, little of what is used later can be there already.
+std::vector<bool> beginnings(std::span<const Bytes> working_sets, std::size_t accesses) {
   std::vector<bool> begins(working_sets.size());
-  const std::size_t step = (working_sets.size() + kBeginnings - 1) / kBeginnings;
+  const std::size_t parts = std::max(kLeastBeginnings, kLooks / std::max<std::size_t>(1, accesses));
+  const std::size_t step = (working_sets.size() + parts - 1) / parts;
   for (std::size_t part = 0; part < working_sets.size(); part += step) {
     const auto kernels = working_sets.subspan(part, std::min(step, working_sets.size() - part));
     begins[part + static_cast<std::size_t>(std::ranges::max_element(kernels) - kernels.begin())] = true;
@@ -124,7 +128,9 @@ std::vector<bool> beginnings(std::span<const Bytes> working_sets) {
 Nanos least_wait(const Trace& trace, const Lifetimes& lifetimes, Bytes device, Bytes host, BytesPerSecond rate) {
   const std::size_t kernels = trace.kernels.size();
   const std::vector<Bytes> sets = working_sets(trace);
-  const std::vector<bool> begins = beginnings(sets);
+  std::size_t accesses = kernels;
+  for (const Kernel& kernel : trace.kernels) accesses += kernel.reads.size() + kernel.writes.size();
+  const std::vector<bool> begins = beginnings(sets, accesses);
   std::vector<Nanos> waited(kernels);  // before each kernel's start
   Whole whole(trace, lifetimes);
   const auto stretch_from = [&](std::size_t begin) {

@@ -12,8 +12,9 @@ namespace spillway {
 // until the later ones start. What runs in between is not waited for; the waits of stretches that lie apart add up.
 // Tensors in parts may be anywhere; sparse accesses count nothing.
 //
-// A lower bound: stretches begin with one of 128 kernels, end in the same iteration, and nothing is said of the way
-// out. O(128 accesses).
+// A lower bound: stretches end in the iteration in which they begin, and nothing is said of the way out. Each kernel
+// begins one; of iterations whose stretches take more than 30 million looks at accesses 128 kernels or more, so that
+// the time is bounded by these, or grows as the accesses do.
 //
 // `host`: what a tier between the device and the link of that rate takes; zero: there is none.
 Nanos least_wait(const Trace& trace, const Lifetimes& lifetimes, Bytes device, Bytes host, BytesPerSecond rate);

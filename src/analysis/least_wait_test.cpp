@@ -73,6 +73,13 @@ TEST(LeastWait, AddsUpTheWaitsOfStretchesApart) {
   EXPECT_EQ(wait_of(3, 3, uses, 100_KiB), us(4 * (100 - 2)));
 }
 
+// Each of many comes while nothing runs, whichever kernels have the largest working sets.
+TEST(LeastWait, LooksFromEachKernelOn) {
+  std::vector<UsedBy> uses;
+  for (std::uint32_t kernel = 0; kernel < 1000; ++kernel) uses.push_back({kernel % 2});
+  EXPECT_EQ(wait_of(2, 2, uses, 100_KiB), us(999 * (100 - 2)));
+}
+
 // Nobody knows when a kernel of which only parts fit has what of it.
 TEST(LeastWait, SaysNothingOfKernelsThatDoNotFit) { EXPECT_EQ(wait_of(2, 2, {{0}, {1}}, 99_KiB), Nanos{}); }
 

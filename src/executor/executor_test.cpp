@@ -389,6 +389,26 @@ TEST(Executor, WhatIsNeededLastAndCannotLeaveIsNotTriedForEver) {
   EXPECT_EQ(std::get<Move>(run.commands.back()).blocks, (BlockRange{{2}, 1}));
 }
 
+// Two tensors of one block are to leave, one after the other, and a kernel cannot wait for the second one's turn.
+TEST(Executor, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants) {
+  Plan plan;
+  for (std::uint32_t tensor = 1; tensor < 3; ++tensor) plan.evictions.push_back({{tensor}, {0}, Tier::ssd});
+  PageTable table({kBlockBytes * 4, kBlockBytes * 4, kBlockBytes * 8});
+  table.add_blocks(6, kBlockBytes);
+  for (std::uint32_t block = 0; block < 6; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
+  Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
+  executor.adopt(plan, 2);
+  std::vector<Command> commands;
+  for (std::uint32_t tensor = 0; tensor < 6; ++tensor) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
+  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  executor.on(KernelDone{{0}}, commands);
+  commands.clear();
+  for (std::uint32_t block = 4; block < 6; ++block) executor.on(Faulted{{1}, {{block}, 1}}, commands);
+  ASSERT_EQ(commands.size(), 1u) << "the first one is on its way since the kernel has ended";
+  EXPECT_EQ(std::get<Move>(commands.front()).blocks, (BlockRange{{2}, 1}));
+  EXPECT_EQ(std::get<Move>(commands.front()).to, Tier::ssd);
+}
+
 // One tensor of four blocks, and then four of one block each.
 TEST(Executor, NoPlannedMoveStartsWithSoManyBlocksInFlight) {
   Plan plan;

@@ -132,7 +132,10 @@ class Migration {
   bool send_away(BlockId victim, Urgency urgency, std::vector<Command>& out);
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
+  void leave(BlockId victim, Tier to, const Asker& by, std::vector<Command>& out);
   std::optional<BlockId> next_victim();
+  std::optional<BlockId> planned_victim();
+  bool is_next_planned(BlockId block, Tier to) const;
   std::optional<Tier> victim_tier(BlockId victim, std::vector<Command>& out);
   bool give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out);
   void give_up_copy(BlockId block, std::vector<Command>& out);

@@ -74,7 +74,7 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
     if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(*victim)};
     return false;
   }
-  start_move({*victim, 1}, Tier::device, *to, by, {}, out);
+  leave(*victim, *to, by, out);
   return true;
 }
 
@@ -87,24 +87,49 @@ bool Migration::send_away(BlockId victim, Urgency urgency, std::vector<Command>&
   const auto to = victim_tier(victim, out);
   if (!to) return false;
   if (urgency == Urgency::plan && planned_in_flight_(Tier::device, *to) >= options_.planned_in_flight) return false;
-  start_move({victim, 1}, Tier::device, *to, {.urgency = urgency}, {}, out);
+  leave(victim, *to, {.urgency = urgency}, out);
   return true;
 }
 
-// What is dead, else what nobody seems to need, else what is needed last, as far as that is known.
+void Migration::leave(BlockId victim, Tier to, const Asker& by, std::vector<Command>& out) {
+  start_move({victim, 1}, Tier::device, to, by, {}, out);
+  for (const Tier planned : {Tier::host, Tier::ssd})  // Should that fail, the plan does not ask again.
+    if (is_next_planned(victim, planned)) evictions_[planned].drop_front(1, true);
+}
+
+// What is dead, else what nobody seems to need, else what the plan has asked to leave and is not on its way yet, else
+// what is needed last, as far as that is known.
 std::optional<BlockId> Migration::next_victim() {
   if (const auto dead = table_.dead()) return dead;
   if (const auto idle = foresight_.idle(table_)) return idle;
+  if (const auto planned = planned_victim()) return planned;
   if (const auto last = foresight_.victim(table_)) return last;
   return table_.victim();
+}
+
+std::optional<BlockId> Migration::planned_victim() {
+  for (const Tier to : {Tier::host, Tier::ssd}) {
+    PlannedQueue& queue = evictions_[to];
+    while (!queue.empty() && !eviction_possible(queue.front().rest.first)) queue.drop_front(1, false);
+    if (!queue.empty()) return queue.front().rest.first;
+  }
+  return std::nullopt;
+}
+
+bool Migration::is_next_planned(BlockId block, Tier to) const {
+  return !evictions_[to].empty() && evictions_[to].front().rest.first == block;
 }
 
 std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
   if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
   const Bytes bytes = table_.bytes(victim);
-  const auto takes = [&](Tier tier) { return table_.room(tier) >= bytes && failed_writes_[tier] < kMostFailedWrites; };
+  const auto takes = [&](Tier tier) {
+    return failed_writes_[tier] < kMostFailedWrites && give_up_copies(tier, bytes, out);
+  };
+  for (const Tier planned : {Tier::host, Tier::ssd})
+    if (is_next_planned(victim, planned) && takes(planned)) return planned;
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
-  if (failed_writes_.ssd < kMostFailedWrites && give_up_copies(Tier::ssd, bytes, out)) return Tier::ssd;
+  if (takes(Tier::ssd)) return Tier::ssd;
   return std::nullopt;
 }
 

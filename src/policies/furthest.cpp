@@ -108,15 +108,15 @@ class FurthestFirst {
       if (in_time) circle_.add(unmet, circle_.stretch(index, window->left + 1, returns), -size);
     }
     const auto order = circle_.prefetch_eagerly(absences, excess);
-    is_late_ = unmet.max() > 0;
-    if (!overcommitted_) overcommitted_ = Bytes{static_cast<std::uint64_t>(std::max<std::int64_t>(0, unmet.max()))};
-    if (ahead_ && is_late_) learn(unmet, below);
+    late_bytes_ = std::max<std::int64_t>(0, unmet.max());
+    if (!overcommitted_) overcommitted_ = Bytes{static_cast<std::uint64_t>(late_bytes_)};
+    if (ahead_ && late_bytes_ > 0) learn(unmet, below);
     Plan plan = circle_.plan(absences, order, &copies);
     plan.overcommitted = *overcommitted_;
     return plan;
   }
-  // Whether not all of that can leave in time; choose() knows by now what.
-  bool is_late() const { return is_late_; }
+  // Of that, the most bytes that cannot leave in time for a kernel; choose() knows by now for which.
+  std::int64_t late_bytes() const { return late_bytes_; }
 
  private:
   // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
@@ -254,7 +254,7 @@ class FurthestFirst {
   std::vector<std::vector<std::size_t>> beginning_;     // periods, by kernel
   std::array<std::priority_queue<Open>, kKinds> open_;  // periods that could begin now
   Pressure away_;                                       // bytes, by kernel modulo two iterations
-  bool is_late_ = false;
+  std::int64_t late_bytes_ = 0;
   std::optional<Bytes> overcommitted_;  // by the first plan
   std::vector<std::size_t> chosen_;     // in the last iteration
 };
@@ -269,11 +269,17 @@ Plan plan_furthest(const Problem& problem) {
 
 Plan plan_furthest_ahead(const Problem& problem) {
   FurthestFirst planner(problem, true);
-  for (int round = 1;; ++round) {
+  Plan best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < kMostRounds && least > 0; ++round) {
     planner.choose();
     Plan plan = planner.plan();
-    if (!planner.is_late() || round == kMostRounds) return plan;
+    // The first one knew of no waits: rounds that leave as much undone are better.
+    if (planner.late_bytes() > least) break;
+    least = planner.late_bytes();
+    best = std::move(plan);
   }
+  return best;
 }
 
 }  // namespace spillway

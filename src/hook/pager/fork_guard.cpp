@@ -121,9 +121,11 @@ void ForkGuard::become_child() {
     for (const int descriptor : descriptors_) ::close(descriptor);
   }
   if (is_mapped && is_served_anew()) return;
-  // Nothing but a hole. Left open, the child's own mappings would end up in it and pass for managed memory.
+  // Nothing but a hole. Left open, the child's own mappings would end up in it and pass for managed memory. Those of a
+  // fork handler that came before this one stay.
   faults_.reset();
-  CHECK(::mmap(begin_, bytes_, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) == begin_);
+  const int over = is_mapped ? MAP_FIXED : MAP_FIXED_NOREPLACE;
+  CHECK(::mmap(begin_, bytes_, PROT_NONE, kPrivate | over, -1, 0) == begin_ || !is_mapped);
 }
 
 bool ForkGuard::is_served_anew() {

@@ -226,7 +226,10 @@ std::uint32_t Pager::small_blocks() {
 
 void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
-  if (std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) reserve_for_copies();
+  // Without a host tier all that is not on the device has its place already.
+  const bool fills_ssd =
+      config_.host > Bytes{} && std::ranges::count(plan->plan.evictions, Tier::ssd, &Eviction::to) > 0;
+  if (fills_ssd || std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) reserve_for_copies();
   const std::lock_guard lock(plan_mutex_);
   adopted_ = std::move(plan);
   adopted_is_new_.store(true, std::memory_order_release);
@@ -262,13 +265,17 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
     if (reserved) return {};
     reason = "; " + reserved.error().message;
   }
+  const std::string for_children = slots_for_children_ == 0
+                                       ? ""
+                                       : fmt::format(" and {} are kept for forked processes (fewer workers need less)",
+                                                     to_text(kBlockBytes * slots_for_children_));
   return fail(
       Errc::out_of_memory,
       fmt::format("no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}, of which "
-                  "{} stay free for moves{}",
+                  "{} stay free for moves{}{}",
                   to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
                   to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
-                  to_text(kBlockBytes * kSlackBlocks), reason));
+                  to_text(kBlockBytes * kSlackBlocks), for_children, reason));
 }
 
 // A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it

@@ -50,7 +50,8 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trac
   if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
   plan.policy = policy.name;
   TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, policy.traits.uses_host, "plan"));
-  TRY(const SimulationResult result, simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr));
+  TRY(const SimulationResult result,
+      simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr, Foreknowledge::iteration));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
   return Best{std::move(plan), result};
@@ -96,7 +97,8 @@ Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   TRY_VOID(validate_plan(best.plan, blocks.trace, best.plan.trace_hash, lifetimes, input.machine,
                          policy.traits.uses_host, input.given->file));
-  TRY(best.result, simulate(blocks.trace, lifetimes, input.machine, policy.traits, &best.plan));
+  TRY(best.result,
+      simulate(blocks.trace, lifetimes, input.machine, policy.traits, &best.plan, Foreknowledge::iteration));
   if (!best.result.feasible)
     return fail(Errc::bad_input, fmt::format("{}: it does not fit this run's memory", input.given->file));
   best.plan.predicted_seconds = seconds(best.result.iteration);

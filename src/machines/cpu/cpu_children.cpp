@@ -71,7 +71,7 @@ void CpuMachine::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
       ++wanted;
   }
   wanted_for_children_.store(snapshots_.slots() + wanted, std::memory_order_release);
-  fork_gate_.taken_until_over(kUntilForked);
+  fork_gate_.taken_until_over(fork, kUntilForked);
 }
 
 void CpuMachine::collect_children() {

@@ -38,10 +38,10 @@ class ForkGate {
     return state_ == State::wanted && ticket == last_;
   }
   void refuse() { set(State::none); }
-  void taken_until_over(Patience patience) {
+  // What has been taken is this fork's, and nobody else's: its thread may have given up meanwhile.
+  void taken_until_over(Ticket mine, Patience patience) {
     std::unique_lock lock(mutex_);
-    if (state_ != State::wanted) return;
-    const Ticket mine = last_;
+    if (state_ != State::wanted || last_ != mine) return;
     state_ = State::taken;
     news_.notify_all();
     const auto is_over = [&] { return state_ != State::taken || last_ != mine; };

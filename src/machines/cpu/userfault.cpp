@@ -31,6 +31,8 @@ struct uffdio_move {
 namespace spillway {
 namespace {
 
+constexpr auto kUntilMapped = std::chrono::seconds(10);
+
 std::uint64_t number(const std::byte* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 Result<UniqueFd> open_descriptor() {
@@ -168,7 +170,9 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
   }
 }
 
+// EAGAIN lasts while the address space changes, until somebody has read of that: in a child that may be us.
 int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
+  const auto give_up_at = std::chrono::steady_clock::now() + kUntilMapped;
   for (std::size_t done = 0; done < bytes;) {
     uffdio_copy request{};
     request.dst = number(to) + done;
@@ -178,7 +182,7 @@ int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes) con
     if (::ioctl(fd(), UFFDIO_COPY, &request) == 0) return 0;
     const int error = errno;
     if (request.copy > 0) done += static_cast<std::size_t>(request.copy);
-    if (error != EAGAIN) return error;
+    if (error != EAGAIN || std::chrono::steady_clock::now() >= give_up_at) return error;
   }
   return 0;
 }
@@ -190,12 +194,13 @@ int Userfault::zero(std::byte* at, std::size_t bytes) const {
 }
 
 int Userfault::protect(std::byte* at, std::size_t bytes, bool on) const {
+  const auto give_up_at = std::chrono::steady_clock::now() + kUntilMapped;
   for (;;) {
     uffdio_writeprotect request{};
     request.range = {number(at), bytes};
     request.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
     const int error = result_of(::ioctl(fd(), UFFDIO_WRITEPROTECT, &request));
-    if (error != EAGAIN) return error;
+    if (error != EAGAIN || std::chrono::steady_clock::now() >= give_up_at) return error;
   }
 }
 

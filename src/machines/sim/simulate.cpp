@@ -180,6 +180,25 @@ Measured mean_of_last(const std::vector<Measured>& all) {
   return sum;
 }
 
+// Each tensor is a row of its own.
+struct KnownIteration {
+  std::vector<BlockRange> homes;
+  std::vector<Foresight::Row> rows;
+  std::vector<std::vector<BlockRange>> births;
+};
+
+KnownIteration known_iteration(const Lifetimes& lifetimes, const Layout& layout) {
+  KnownIteration known{.homes = layout.tensors, .rows = {}, .births = {}};
+  for (std::size_t t = 0; t < lifetimes.tensors.size(); ++t)
+    if (const auto& uses = lifetimes.tensors[t].uses; !uses.empty())
+      known.rows.push_back({layout.tensors[t], {uses.begin(), uses.end()}});
+  for (const auto& born : lifetimes.births) {
+    auto& kernel = known.births.emplace_back();
+    for (const TensorId tensor : born) kernel.push_back(layout.tensors[tensor.value]);
+  }
+  return known;
+}
+
 }  // namespace
 
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits) {
@@ -191,7 +210,7 @@ PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine
 }
 
 Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                  const PolicyTraits& traits, const Plan* plan) {
+                                  const PolicyTraits& traits, const Plan* plan, Foreknowledge foreknowledge) {
   SimulationResult result;
   for (const Kernel& kernel : trace.kernels) result.ideal += kernel.gap + kernel.duration;
   result.shortfall = shortfall(lifetimes, machine, traits);
@@ -238,7 +257,10 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   Executor executor(page_table(layout, placed.tiers, limits),
                     {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}},
                     traits.online ? traits.online(limits.device) : nullptr);
-  if (plan != nullptr) executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()));
+  const KnownIteration known =
+      foreknowledge == Foreknowledge::iteration ? known_iteration(lifetimes, layout) : KnownIteration{};
+  if (plan != nullptr)
+    executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()), {known.homes, known.rows, known.births});
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
 
   std::vector<Measured> measured;

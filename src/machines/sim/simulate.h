@@ -37,9 +37,14 @@ struct SimulationResult {
 // time must fit all tiers that the policy may use. Zeroes if so; otherwise the bytes missing.
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
 
+// What the executor knows of a plan's iteration, see Executor::Iteration: nothing, as of a program elsewhere, or what a
+// real run tells it.
+enum class Foreknowledge : std::uint8_t { commands, iteration };
+
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
 // Deterministic. The plan, if any, must have passed the validator for this trace and machine.
 Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                  const PolicyTraits& traits, const Plan* plan);
+                                  const PolicyTraits& traits, const Plan* plan,
+                                  Foreknowledge foreknowledge = Foreknowledge::commands);
 
 }  // namespace spillway

@@ -215,6 +215,18 @@ TEST(Simulate, APlanHidesMovesBehindKernels) {
   EXPECT_EQ(result.moved(Tier::device, Tier::host), 6_MiB);
 }
 
+TEST(Simulate, WhoKnowsTheIterationLetsKernelsWaitWhereOthersFault) {
+  const Trace trace = round_robin(3);
+  Plan plan;  // It brings nothing back.
+  plan.evictions.push_back({.tensor = {0}, .after = {0}, .to = Tier::host});
+  EXPECT_GT(run(trace, machine(4_MiB, 1_GiB), {}, &plan).faults, 0u);
+  const auto result =
+      simulate(trace, analyse_lifetimes(trace), machine(4_MiB, 1_GiB), {}, &plan, Foreknowledge::iteration);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->faults, 0u);
+  EXPECT_GT(result->stalled_kernels, 0u);
+}
+
 TEST(Simulate, ACommandWhoseTensorIsElsewhereIsSkippedAndCounted) {
   Plan plan;
   plan.prefetches.push_back({.tensor = {1}, .at = {0}});  // It is on the device anyway.
