@@ -13,7 +13,7 @@ namespace spillway {
 // Tensors in parts may be anywhere; sparse accesses count nothing.
 //
 // A lower bound: stretches end in the iteration in which they begin, and nothing is said of the way out. Each kernel
-// begins one; of iterations whose stretches take more than 30 million looks at accesses 128 kernels or more, so that
+// begins one; of iterations whose stretches take more than 30 million looks at accesses 64 kernels or more, so that
 // the time is bounded by these, or grows as the accesses do.
 //
 // `host`: what a tier between the device and the link of that rate takes; zero: there is none.

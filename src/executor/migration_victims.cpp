@@ -94,7 +94,7 @@ bool Migration::send_away(BlockId victim, Urgency urgency, std::vector<Command>&
 void Migration::leave(BlockId victim, Tier to, const Asker& by, std::vector<Command>& out) {
   start_move({victim, 1}, Tier::device, to, by, {}, out);
   for (const Tier planned : {Tier::host, Tier::ssd})  // Should that fail, the plan does not ask again.
-    if (is_next_planned(victim, planned)) evictions_[planned].drop_front(1, true);
+    if (is_next_planned(victim, planned)) evictions_[planned].drop_front(1, planned == to);
 }
 
 // What is dead, else what nobody seems to need, else what the plan has asked to leave and is not on its way yet, else

@@ -114,18 +114,16 @@ void ForkGuard::become_child() {
   set_last_words(nullptr);  // They are the parent's, and so is the thread that would write them.
   // A child's child has a copy of the range, of what its parent had touched.
   constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  bool is_mapped = true;
   if (!in_child_.exchange(true)) {
     if (server_ && !port_.in_child()) server_.reset();
-    is_mapped = ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0) == begin_;
+    has_range_ = ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0) == begin_;
     for (const int descriptor : descriptors_) ::close(descriptor);
   }
-  if (is_mapped && is_served_anew()) return;
-  // Nothing but a hole. Left open, the child's own mappings would end up in it and pass for managed memory. Those of a
-  // fork handler that came before this one stay.
+  if (!has_range_) return faults_.reset();  // A fork handler before this one has mapped something there, which stays.
+  if (is_served_anew()) return;
+  // Nothing but a hole. Left open, the child's own mappings would end up in it and pass for managed memory.
   faults_.reset();
-  const int over = is_mapped ? MAP_FIXED : MAP_FIXED_NOREPLACE;
-  CHECK(::mmap(begin_, bytes_, PROT_NONE, kPrivate | over, -1, 0) == begin_ || !is_mapped);
+  CHECK(::mmap(begin_, bytes_, PROT_NONE, kPrivate | MAP_FIXED, -1, 0) == begin_);
 }
 
 bool ForkGuard::is_served_anew() {

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -24,7 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kGrace = std::chrono::seconds(2);  // between asking and killing
-constexpr auto kSameSignal = std::chrono::seconds(1);
 constexpr Nanos kKillLimit{10'000'000'000};
 
 void copy_names(const std::vector<Process>& processes, std::span<char> out) {
@@ -104,14 +102,9 @@ class Guardian {
     }
     signalfd_siginfo signal{};
     while (::read(signals_, &signal, sizeof signal) == static_cast<ssize_t>(sizeof signal)) {
-      // Whoever signals the whole group reaches the supervisor and the script as well. So we act for the supervisor
-      // only, and not on what has reached us, too, a moment ago.
+      // Whoever signals the whole group reaches the supervisor and the script as well; we act for the supervisor only.
       const bool asked = static_cast<pid_t>(signal.ssi_pid) == supervisor_pid_ && signal.ssi_code == SI_USER;
-      const auto now = Clock::now();
-      auto& heard = heard_.at(signal.ssi_signo);
-      if (!asked) heard = now;
-      if (signal.ssi_signo != SIGCHLD && asked && script_ != 0 && now - heard > kSameSignal)
-        ::kill(script_, static_cast<int>(signal.ssi_signo));
+      if (signal.ssi_signo != SIGCHLD && asked && script_ != 0) ::kill(script_, static_cast<int>(signal.ssi_signo));
     }
     int status = 0;
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -146,7 +139,6 @@ class Guardian {
   pid_t supervisor_pid_;
   pid_t script_ = 0;  // 0: it has ended
   int signals_ = -1;
-  std::array<Clock::time_point, 65> heard_{};  // by signal: when others than the supervisor sent it to us
   GuardianReport report_;
 };
 

@@ -185,23 +185,6 @@ TEST(Supervisor, PassesSignalsOn) {
   }
 }
 
-TEST(Supervisor, ASignalToTheWholeGroupReachesTheScriptOnce) {
-  Lifeline lifeline;
-  const pid_t supervisor = ::fork();
-  if (supervisor == 0) {
-    ::setpgid(0, 0);
-    ::_exit(run_shell("n=0; trap 'n=$((n+1)); echo got >&9' INT; trap 'exit $((n + 10))' USR2; echo up >&9; "
-                      "while :; do sleep 1000 & wait; done")
-                .exit_status);
-  }
-  lifeline.let_go();
-  EXPECT_EQ(lifeline.line(), "up");
-  ::kill(-supervisor, SIGINT);
-  EXPECT_EQ(lifeline.line(), "got");
-  ::kill(supervisor, SIGUSR2);
-  EXPECT_EQ(status_of(supervisor), 11);
-}
-
 TEST(Supervisor, LeavesTheTerminalsKeysToTheScript) {
   Lifeline lifeline;
   int terminal = -1;

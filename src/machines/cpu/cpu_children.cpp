@@ -54,7 +54,7 @@ void CpuMachine::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
   const SnapshotId snapshot = snapshots_.take();
   if (!children_.expect(std::move(socket), snapshot)) {
     let_go(snapshot);
-    return fork_gate_.refuse();
+    return fork_gate_.refuse(fork);
   }
   has_forked_ = true;
   serves_children_.store(true, std::memory_order_release);

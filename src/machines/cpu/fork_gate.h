@@ -37,7 +37,12 @@ class ForkGate {
     const std::lock_guard lock(mutex_);
     return state_ == State::wanted && ticket == last_;
   }
-  void refuse() { set(State::none); }
+  void refuse(Ticket mine) {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::wanted || last_ != mine) return;
+    state_ = State::none;
+    news_.notify_all();
+  }
   // What has been taken is this fork's, and nobody else's: its thread may have given up meanwhile.
   void taken_until_over(Ticket mine, Patience patience) {
     std::unique_lock lock(mutex_);

@@ -14,6 +14,7 @@ TEST(ForkGate, WhatWasTakenForAForkThatGaveUpIsNotTheNextOnes) {
   ASSERT_FALSE(gate.wait_for_snapshot(milliseconds(0)));
   const ForkGate::Ticket second = gate.begin();
   gate.taken_until_over(first, milliseconds(0));
+  gate.refuse(first);
   EXPECT_TRUE(gate.is_wanted(second));
   EXPECT_FALSE(gate.is_closed());
 }

@@ -187,11 +187,14 @@ struct KnownIteration {
   std::vector<std::vector<BlockRange>> births;
 };
 
-KnownIteration known_iteration(const Lifetimes& lifetimes, const Layout& layout) {
+KnownIteration known_iteration(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout) {
   KnownIteration known{.homes = layout.tensors, .rows = {}, .births = {}};
-  for (std::size_t t = 0; t < lifetimes.tensors.size(); ++t)
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
+    const auto& from = trace.tensors[t].carried_from;
+    CHECK(!from || *from == TensorId{t});
     if (const auto& uses = lifetimes.tensors[t].uses; !uses.empty())
       known.rows.push_back({layout.tensors[t], {uses.begin(), uses.end()}});
+  }
   for (const auto& born : lifetimes.births) {
     auto& kernel = known.births.emplace_back();
     for (const TensorId tensor : born) kernel.push_back(layout.tensors[tensor.value]);
@@ -258,7 +261,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                     {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}},
                     traits.online ? traits.online(limits.device) : nullptr);
   const KnownIteration known =
-      foreknowledge == Foreknowledge::iteration ? known_iteration(lifetimes, layout) : KnownIteration{};
+      foreknowledge == Foreknowledge::iteration ? known_iteration(trace, lifetimes, layout) : KnownIteration{};
   if (plan != nullptr)
     executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()), {known.homes, known.rows, known.births});
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);

@@ -38,7 +38,7 @@ struct SimulationResult {
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
 
 // What the executor knows of a plan's iteration, see Executor::Iteration: nothing, as of a program elsewhere, or what a
-// real run tells it.
+// real run tells it, in whose traces all that is carried keeps its place (block_trace).
 enum class Foreknowledge : std::uint8_t { commands, iteration };
 
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
