@@ -8,10 +8,10 @@
 namespace spillway {
 namespace {
 
-// Stretches begin with each kernel, or with fewer, but so many, where following them all would take more looks at
-// accesses than this.
-constexpr std::size_t kLeastBeginnings = 128;
+// A stretch begins with every kernel if following all of them takes no more looks at accesses than this; else the
+// kernels are cut into fewer parts, this many at least, and one of each begins a stretch.
 constexpr std::size_t kLooks = 30'000'000;
+constexpr std::size_t kLeastParts = 128;
 
 template <class F>
 void for_each_access(const Kernel& kernel, F&& call) {
@@ -114,7 +114,7 @@ std::vector<Bytes> working_sets(const Trace& trace) {
 // The largest working set of each of so many parts: before it, little of what is used later can be there already.
 std::vector<bool> beginnings(std::span<const Bytes> working_sets, std::size_t accesses) {
   std::vector<bool> begins(working_sets.size());
-  const std::size_t parts = std::max(kLeastBeginnings, kLooks / std::max<std::size_t>(1, accesses));
+  const std::size_t parts = std::max(kLeastParts, kLooks / std::max<std::size_t>(1, accesses));
   const std::size_t step = (working_sets.size() + parts - 1) / parts;
   for (std::size_t part = 0; part < working_sets.size(); part += step) {
     const auto kernels = working_sets.subspan(part, std::min(step, working_sets.size() - part));

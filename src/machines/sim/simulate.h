@@ -37,8 +37,8 @@ struct SimulationResult {
 // time must fit all tiers that the policy may use. Zeroes if so; otherwise the bytes missing.
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
 
-// What the executor knows of a plan's iteration, see Executor::Iteration: nothing, as of a program elsewhere, or what a
-// real run tells it, in whose traces all that is carried keeps its place (block_trace).
+// What the executor knows of a plan's iteration: its commands alone, or also what a real run tells it
+// (Executor::Iteration). The latter is for traces in which all that is carried keeps its place, as in block_trace's.
 enum class Foreknowledge : std::uint8_t { commands, iteration };
 
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
