@@ -64,7 +64,7 @@ struct Stamped {
 enum class Urgency : std::uint8_t { fault, need, plan };
 
 // Copies the blocks' bytes to another tier and gives up the place where they were. All blocks are in the same state.
-// Machines know the way between any two tiers; the executor asks for those to and from the device.
+// One of the tiers is the device.
 struct Move {
   MoveId id;
   BlockRange blocks;

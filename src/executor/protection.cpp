@@ -41,7 +41,7 @@ void Protection::revoke(StreamId stream) {
   if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
   ++revocations_;
   for (Expectation& expected : expectations_)
-    if (expected.came_at + kForgottenAfter <= revocations_) came(expected.stream, true);
+    if (expected.came_at + kForgottenAfter <= revocations_) forget(expected);
   for (auto other = windows_.begin(); other != windows_.end() && other->fault_at + kStaleAfter <= revocations_;)
     other = other->waits ? std::next(other) : close(other);
 }
@@ -81,6 +81,15 @@ void Protection::came(StreamId stream, bool anew) {
   }
 }
 
+// Their places stay: if the stream goes on after all, the next one to come is still the first.
+void Protection::forget(Expectation& expected) {
+  expected.came_at = revocations_;
+  for (std::vector<BlockRange>& kernel : expected.kernels) {
+    unpin(kernel);
+    kernel.clear();
+  }
+}
+
 void Protection::expect(StreamId stream, std::vector<BlockRange> blocks) {
   pin(table_, blocks);
   expectation(stream).kernels.push_back(std::move(blocks));
@@ -116,7 +125,7 @@ bool Protection::relax(StreamId stream) {
     for (auto kernel = expected.kernels.rbegin(); kernel != expected.kernels.rend(); ++kernel) {
       if (kernel->empty()) continue;
       unpin(*kernel);
-      kernel->clear();  // Its place stays: the next one to come is still the first.
+      kernel->clear();  // Its place stays, see forget().
       return true;
     }
   // Somebody else's window first: with a budget of a whole window for each thread, only threads that stopped lose it.

@@ -62,6 +62,7 @@ class Protection {
     std::uint64_t came_at = 0;  // when its last kernel started, counted in revocations
   };
   Expectation& expectation(StreamId stream);
+  void forget(Expectation& expected);
   void unpin(std::span<const BlockRange> blocks);
   void unpin_oldest(Window& window);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);

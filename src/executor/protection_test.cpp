@@ -47,5 +47,17 @@ TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
   EXPECT_FALSE(pinned(1));
 }
 
+TEST_F(ProtectionTest, AStreamThatGoesOnAfterAllKeepsTheOrderOfWhatItExpects) {
+  expect(1, kOther);
+  expect(2, kOther);
+  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke(kStream);
+  protection.came(kOther, false);  // that of 1
+  expect(3, kOther);
+  protection.came(kOther, false);  // that of 2
+  EXPECT_TRUE(pinned(3));
+  protection.came(kOther, false);
+  EXPECT_FALSE(pinned(3));
+}
+
 }  // namespace
 }  // namespace spillway

@@ -33,7 +33,6 @@ class JournalledExecutor {
   // Replaces what is in `out` by what the machine shall do. Times must not go backwards.
   void on(const Stamped& event, std::vector<Command>& out);
 
-  const PageTable& table() const { return executor_.table(); }
   const std::optional<Failure>& failure() const { return executor_.failure(); }
 
  private:

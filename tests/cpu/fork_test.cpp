@@ -279,6 +279,19 @@ TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
   EXPECT_LE(pager->stats().peak[Tier::ssd], tight.ssd_capacity);
 }
 
+TEST_P(ForkTest, AChildAndItsParentShareTheSpaceThatIsTooLittleForAllThatTheChildCouldWant) {
+  PagerConfig tight = config();
+  tight.ssd_capacity = 220_MiB;  // 66 blocks for the tensors; the child could want 90 more
+  auto pager = started(tight);
+  const auto tensors = more_than_fits(*pager);
+  WaitingChild child([&] { return holds(tensors[0], kLarge, 0) ? 0 : 1; });
+  fill(tensors[0], kLarge, 100);
+  std::byte* another = granted(*pager, kLarge / 2);
+  fill(another, kLarge / 2, 7);
+  EXPECT_TRUE(succeeded(child.status_after_go()));
+  EXPECT_TRUE(holds(tensors[0], kLarge, 100) && holds(another, kLarge / 2, 7));
+}
+
 TEST_P(ForkTest, AChildIsEndedWhereTheDiskFails) {
   std::atomic<bool> fails{false};
   PagerConfig failing = config();

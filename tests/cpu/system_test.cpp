@@ -11,8 +11,12 @@
 
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
+#include <tuple>
 
 #include "base/unique_fd.h"
 #include "in_child.h"
@@ -332,15 +336,59 @@ TEST_P(PagerSystemTest, TransfersThatFailNowAndThenCostTimeOnly) {
   for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
 }
 
+// Each transfer's end is told a tenth of a second late.
+class LateIo final : public BlockIo {
+ public:
+  explicit LateIo(std::unique_ptr<BlockIo> io) : io_(std::move(io)) {}
+
+  void start(const Transfer& transfer) override { io_->start(transfer); }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    constexpr std::chrono::microseconds kTurn{5'000};
+    const std::size_t before = ended.size();
+    std::vector<Completion> just;
+    auto result = io_->wait(just, late_.empty() ? timeout : std::min(timeout.value_or(kTurn), kTurn));
+    for (const Completion& completion : just)
+      late_.emplace_back(Clock::now() + std::chrono::milliseconds(100), completion);
+    for (; !late_.empty() && late_.front().first <= Clock::now(); late_.pop_front())
+      ended.push_back(late_.front().second);
+    if (ended.size() == before && !late_.empty() && !timeout) return wait(ended, timeout);
+    return result;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::unique_ptr<BlockIo> io_;
+  std::deque<std::pair<Clock::time_point, Completion>> late_;
+};
+
+TEST_P(PagerSystemTest, ADiskThatTakesATenthOfASecondCostsTimeOnly) {
+  PagerConfig config = PagerTest::config();
+  config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<LateIo>(std::move(io)); };
+  auto pager = started(config);
+  constexpr std::size_t kBytes = 12 * kBlockBytes.value;
+  std::vector<std::byte*> tensors;
+  for (std::size_t index = 0; index < 4; ++index) {
+    tensors.push_back(granted(*pager, kBytes));
+    fill(tensors.back(), kBytes, index);
+  }
+  for (std::size_t index = 0; index < 4; ++index) EXPECT_TRUE(holds(tensors[index], kBytes, index)) << index;
+  EXPECT_GT(pager->stats().faults, 0u);
+}
+
 TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
-  for (const bool writes : {true, false}) {
+  const std::vector<std::tuple<bool, int, std::string>> cases{{true, EIO, "Input/output error"},
+                                                              {true, ENOSPC, "No space left on device"},
+                                                              {true, EDQUOT, "Disk quota exceeded"},
+                                                              {false, EIO, "Input/output error"}};
+  for (const auto& [writes, error, words] : cases) {
+    SCOPED_TRACE(words);
     const JournalOfATest journal;
     const ChildEnd end = in_child([&] {
       PagerConfig config = PagerTest::config();
       config.journal = journal.options();
-      config.around_io = [writes](std::unique_ptr<BlockIo> io) {
+      config.around_io = [writes, error](std::unique_ptr<BlockIo> io) {
         return std::make_unique<FailingIo>(
-            std::move(io), [writes](const Transfer& transfer) { return transfer.write == writes ? EIO : 0; });
+            std::move(io), [writes, error](const Transfer& transfer) { return transfer.write == writes ? error : 0; });
       };
       auto pager = started(config);
       const auto tensors = more_than_fits(*pager);
@@ -349,7 +397,7 @@ TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
       return 0;
     });
     EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
-    EXPECT_NE(end.text.find("Input/output error"), std::string::npos) << end.text;
+    EXPECT_NE(end.text.find(words), std::string::npos) << end.text;
     const Replay replay = journal.replayed();
     EXPECT_EQ(replay.end, Replay::End::failed);
     EXPECT_NE(replay.why.find(writes ? "no other tier takes them" : "cannot be read back"), std::string::npos)

@@ -90,8 +90,10 @@ struct ForkGuards {
       if (guard == nullptr || address - reinterpret_cast<std::uintptr_t>(guard->begin_) >= guard->bytes_) continue;
       constexpr std::string_view kText =
           "spillway: a forked process has touched a tensor of its parent, which could not be served to it (it has "
-          "closed descriptors that are not its own, may not serve page faults, or no descriptors were left); start the "
-          "process with the 'spawn' method (multiprocessing_context='spawn'), or put the tensor into shared memory "
+          "closed descriptors that are not its own, may not serve page faults, no descriptors were left, or the fork "
+          "took "
+          "longer than 10 s); start the process with the 'spawn' method (multiprocessing_context='spawn'), or put the "
+          "tensor into shared memory "
           "first (tensor.share_memory_())\n";
       tell(kText);
       ::signal(SIGSEGV, SIG_DFL);

@@ -155,7 +155,8 @@ void Pager::run() noexcept {
 std::string Pager::explain(const Failure& failure) const {
   const int error = machine_->stats().last_transfer_error();
   const std::string_view remedy = error == EFBIG ? "; the script has lowered its limit on file sizes (ulimit -f)" : "";
-  const std::string cause = error == 0 ? "" : fmt::format(" ({}{})", errno_text(error), remedy);
+  const std::string cause =
+      error == 0 ? "" : fmt::format(" (the last transfer that failed: {}{})", errno_text(error), remedy);
   switch (failure.kind) {
     case Failure::Kind::no_room:
       return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",
@@ -292,8 +293,8 @@ std::uint32_t Pager::slots_for_children() {
   return slots_for_children_;
 }
 
-// The children are promised space for all that they could ask for, if there is as much: what is kept for them must not
-// take the place of tensors.
+// The children are promised space for all that they could ask for, since what is kept for them must not take the place
+// of tensors; half of what there is where that is too little, and the script needs the other half.
 std::optional<UniqueFd> Pager::before_fork() {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
@@ -308,11 +309,12 @@ std::optional<UniqueFd> Pager::before_fork() {
   const auto demand = machine_->fork_begins(std::move(ours));
   if (!demand) return std::nullopt;
   const std::lock_guard lock(mutex_);
-  const std::uint64_t slots = slots_needed(heap_.blocks_in_use()) + *demand;
+  const std::uint64_t own = slots_needed(heap_.blocks_in_use()), all = file_->capacity_slots();
+  const std::uint64_t rest = own < all ? all - own : 0;
+  const std::uint64_t promised = *demand <= rest ? *demand : rest / 2;
   const DiskWait wait(config_.asks_for_space);
-  const bool granted =
-      slots <= file_->capacity_slots() && file_->reserve(static_cast<std::uint32_t>(slots)).has_value();
-  if (granted) slots_for_children_ = *demand;
+  if (promised > slots_for_children() && file_->reserve(static_cast<std::uint32_t>(own + promised)))
+    slots_for_children_ = static_cast<std::uint32_t>(promised);
   machine_->allow_for_children(slots_for_children());
   return theirs;
 }

@@ -49,11 +49,13 @@ Result<PagerSize> size_of(const PagerConfig& config) {
 
 std::uint32_t range_blocks(PagerSize size, std::uint32_t ssd_slots) {
   const std::uint64_t all = std::uint64_t{size.device_frames} + size.host_frames + ssd_slots;
-  // A table entry for each: beyond 16 times the machine's memory there is nothing to win.
+  // A table entry for each: beyond 16 times the machine's memory there is nothing to win. What is set apart for plans
+  // serves nothing else, which may be much of what small tiers would have.
   const std::uint64_t memory =
       static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   const std::uint64_t most = std::max<std::uint64_t>(16 * memory / kBlockBytes.value, 64);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * all, 64, most));
+  const std::uint64_t wanted = std::max(2 * all, std::min(4 * all, 4 * memory / kBlockBytes.value));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 64, most));
 }
 
 }  // namespace spillway

@@ -65,7 +65,8 @@ struct PagerSize {
 };
 Result<PagerSize> size_of(const PagerConfig& config);
 
-// How many blocks of addresses to reserve: twice what all tiers can hold, since holes between tensors cost addresses.
+// How many blocks of addresses to reserve: twice what all tiers can hold, since holes between tensors cost addresses,
+// and four times where that is little.
 std::uint32_t range_blocks(PagerSize size, std::uint32_t ssd_slots);
 
 }  // namespace spillway

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "machines/cpu/clock.h"
@@ -73,7 +74,14 @@ void Planning::run(const PlanningInput& input) noexcept {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
   const Nanos begin = now();
   std::optional<BlockRange> apart;
-  auto plan = plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
+  const auto plan_within_memory = [&]() -> Result<Planned> {
+    try {
+      return plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
+    } catch (const std::bad_alloc&) {  // A limit of the script's (ulimit -v); it need not end for want of a plan.
+      return fail(Errc::unavailable, "there is no memory to plan with");
+    }
+  };
+  auto plan = plan_within_memory();
   planning_time_ = now() - begin;
   plan_.reset();
   error_.clear();

@@ -63,8 +63,9 @@ std::unexpected<Error> too_little_for(std::string_view whom, const MachineModel&
                           to_text(machine.device.memory), to_text(machine.ssd_capacity())));
 }
 
-// Of the policies that the run may follow; nothing if none can.
-Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input) {
+// Of the policies that the run may follow; nothing if none can. `goes_on` is asked before each.
+Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input,
+                                    const std::function<bool()>& goes_on) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Best> candidates;
   std::optional<Error> failure;
@@ -72,6 +73,7 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     const bool asked_for = input.policy == policy.name;
     const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
     if (!allowed || !runs_for_real(policy)) continue;
+    if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
     if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input.machine);
     if (asked_for) return candidate;
@@ -206,7 +208,7 @@ Bytes room_for_replaced(const Trace& trace) {
 }
 
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
-                                        const std::function<bool()>& is_interrupted) {
+                                        const std::function<bool()>& goes_on) {
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
   std::uint64_t end = placement.bytes.value;
@@ -218,12 +220,12 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
-    if (is_interrupted()) return fail(Errc::unavailable, "it was interrupted");
     machine.device.memory = excess(budget, unplanned);
     TRY(const auto best,
         best_of(
             blocks,
-            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = kAuto, .places = {}}));
+            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = kAuto, .places = {}},
+            goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
     prediction.bound = link_bound(blocks.trace, row_lifetimes, machine, budget);
@@ -261,7 +263,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
     proposed->given = best.has_value();
   }
   if (!best) {
-    TRY(best, best_of(blocks, input));
+    TRY(best, best_of(blocks, input, [] { return true; }));
   }
   if (!best) return too_little_for("any policy", input.machine);
   if (best->plan.moves() == 0) return planned;

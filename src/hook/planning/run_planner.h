@@ -66,9 +66,9 @@ struct Prediction {
   std::string policy;              // empty: nothing would move
   LinkBound bound;
 };
-// For each budget; fails when the user does not want to wait for it any more.
+// For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
-                                        const std::function<bool()>& is_interrupted);
+                                        const std::function<bool()>& goes_on);
 
 // Large tensors that are replaced while their successors live: where those will be nobody knows, so room for both is
 // kept free of plans.

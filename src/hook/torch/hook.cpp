@@ -217,7 +217,7 @@ void Hook::iteration_may_have_ended() {
   const Nanos before = now();
   if (before - costs_published_ > kCostsEvery) publish_costs();
   publish_rates();
-  if (!recorder_) return iterations_.leave_out(excess(now(), before));
+  if (!recorder_) return;
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
@@ -226,9 +226,7 @@ void Hook::iteration_may_have_ended() {
     static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
   }
   plan_ahead();
-  const Nanos ours = excess(now(), before);
-  recorder_->leave_out(ours);
-  iterations_.leave_out(ours);
+  recorder_->leave_out(excess(now(), before));
 }
 
 // As the trace calls them.

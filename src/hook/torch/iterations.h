@@ -58,12 +58,6 @@ class Iterations {
     kernels_.planned += planned;
   }
 
-  // What we did ourselves since the last end is no part of an iteration.
-  void leave_out(Nanos time) {
-    begin_.at += time;
-    end_.at += time;
-  }
-
  private:
   struct Kernels {
     std::uint64_t all = 0, planned = 0;

@@ -43,7 +43,6 @@ class BlockMapper {
   // The host tier: after take_off(), keeps the bytes in a host frame instead; null if there is none.
   virtual std::byte* keep_in_host(std::byte* block, std::byte* buffer) = 0;
   virtual int map_from_host(std::byte* block, std::byte* host) = 0;
-  virtual std::byte* host_buffer() = 0;
   virtual void give_up_host(std::byte* host) = 0;
 
   // Frames held for the device when so many blocks use it and so many the host: those kept for reuse count, too.

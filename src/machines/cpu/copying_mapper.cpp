@@ -75,7 +75,6 @@ class CopyingMapper final : public BlockMapper {
     if (error == 0) host_.push_back(host);
     return error;
   }
-  std::byte* host_buffer() override { return take(host_); }
   void give_up_host(std::byte* host) override { host_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t) const override {

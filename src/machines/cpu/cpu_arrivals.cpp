@@ -47,17 +47,9 @@ void CpuMachine::populate_waiting() {
 
 void CpuMachine::begin_arrival(Job& job) {
   const Move& move = job.move;
-  const bool up = move.to == Tier::device;
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) at(id).state = BlockState::arriving;
   if (move.from == Tier::ssd) return reads_.push(move.blocks.first, move.urgency);
-  if (up) {
-    if (!map_from_host(job)) awaiting_map_.push_back(move.id.value);
-    return;
-  }
-  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {  // host to ssd
-    writes_.push(id, move.urgency);
-    ++job.rest;
-  }
+  if (!map_from_host(job)) awaiting_map_.push_back(move.id.value);
 }
 
 bool CpuMachine::map_from_host(Job& job) {
@@ -103,16 +95,15 @@ void CpuMachine::start_transfer(BlockId id, bool write) {
 
 // A chunk gets all its buffers at once: two that each wait for the other's would wait for ever.
 bool CpuMachine::start_chunk(Job& job) {
-  const bool up = job.move.to == Tier::device;
   const std::uint32_t rest = job.move.blocks.count - job.settled;
-  const std::uint32_t chunk = up ? std::min(rest, mapper_->arrival_buffers(job.move.urgency)) : rest;
-  if (chunk == 0 || (up && !has_room(chunk))) return false;
+  const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency));
+  if (chunk == 0 || !has_room(chunk)) return false;
   job.chunk = job.rest = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
     Block& block = at(id);
-    block.buffer = up ? mapper_->arrival_buffer() : mapper_->host_buffer();
-    ++(up ? device_in_use_ : host_in_use_);
+    block.buffer = mapper_->arrival_buffer();
+    ++device_in_use_;
     if (block.buffer == nullptr) {
       give_up("get memory for a block that comes back", ENOMEM);
       return false;
@@ -124,13 +115,11 @@ bool CpuMachine::start_chunk(Job& job) {
 }
 
 void CpuMachine::finish_chunk(Job& job) {
-  const bool up = job.move.to == Tier::device;
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
     for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
-      std::byte* buffer = std::exchange(at(id).buffer, nullptr);
-      up ? mapper_->give_up(buffer) : mapper_->give_up_host(buffer);
-      --(up ? device_in_use_ : host_in_use_);
+      mapper_->give_up(std::exchange(at(id).buffer, nullptr));
+      --device_in_use_;
     }
     if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
       job.error = 0;
@@ -142,17 +131,12 @@ void CpuMachine::finish_chunk(Job& job) {
   }
   for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
     Block& block = at(id);
-    if (up) keep_for_children(id);
+    keep_for_children(id);
     if (job.move.clean && block.has_slot) {
       if (!block.stored) block.stored = content_hash(block.buffer);
       copies_.insert(id);
     } else {
       give_back_slot(id);
-    }
-    if (!up) {
-      block.state = BlockState::stored;
-      block.lower = Tier::host;
-      continue;
     }
     block.state = BlockState::resident;
     if (const int error = mapper_->map(address(id), std::exchange(block.buffer, nullptr)); error != 0)
@@ -194,8 +178,8 @@ void CpuMachine::transfer_ended(const Completion& completion) {
 void CpuMachine::pump() {
   populate_waiting();
   while (!awaiting_map_.empty() && map_from_host(jobs_.at(awaiting_map_.front()))) awaiting_map_.pop_front();
+  start_reads();  // First, since each gives back a slot that a write may be short of.
   start_writes();
-  start_reads();
 }
 
 // The job is over and gone afterwards.

@@ -22,7 +22,7 @@ constexpr std::uint32_t kKeptBetweenLooks = 32;
 
 void end_child(const ForkedChildren::Child& child, std::string_view why) {
   kill_process(child.process);
-  tell(fmt::format("spillway: a forked process has been ended: {}\n", why));
+  tell_later(fmt::format("spillway: a forked process has been ended: {}\n", why));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ constexpr std::uint32_t kTriesOfKept = 8;
 
 void CpuMachine::handle(const Move& move) {
   CHECK(move.blocks.count > 0 && !jobs_.contains(move.id.value));
+  CHECK((move.from == Tier::device) != (move.to == Tier::device));
   Job& job = jobs_[move.id.value];
   job.move = move;
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
@@ -137,12 +138,10 @@ void CpuMachine::send_back_writes() {
 
 void CpuMachine::undo_write(Job& job) {
   const Move& move = job.move;
-  if (move.from == Tier::device && !job.undone) put_back(move.blocks);
+  if (!job.undone) put_back(move.blocks);
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
-    Block& block = at(id);
     give_back_slot(id);
-    block.state = move.from == Tier::device ? BlockState::resident : BlockState::stored;
-    block.lower = move.from;
+    at(id).state = BlockState::resident;
   }
 }
 
@@ -154,16 +153,9 @@ void CpuMachine::finish_write(Job& job) {
   }
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
-    if (move.from == Tier::device) {
-      mapper_->let_go(address(id), block.buffer);
-      --device_in_use_;
-    } else {
-      mapper_->give_up_host(block.buffer);
-      --host_in_use_;
-    }
-    block.buffer = nullptr;
+    mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
+    --device_in_use_;
     block.state = BlockState::stored;
-    block.lower = Tier::ssd;
   }
   answer(job, true);
 }

@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
 namespace {
@@ -171,10 +172,15 @@ bool ForkedChildren::take_in(const Socket& from, const LetGo& hold) {
   if (!sent.empty()) forget(sent[0].get());
   // It would wait for ever as soon as it touches a tensor.
   ::kill(sender, SIGKILL);
-  tell(
+  tell_later(
       "spillway: a forked process had to be ended, since no descriptors are left to serve its page faults with; raise "
       "the limit on open files (ulimit -n)\n");
   return true;
+}
+
+void tell_later(std::string text) {
+  auto thread = quiet_thread("spillway-tell", [text = std::move(text)] { tell(text); });
+  if (thread) thread->detach();
 }
 
 void kill_process(const UniqueFd& process) { ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0); }

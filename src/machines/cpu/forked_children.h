@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -64,5 +65,9 @@ class ForkedChildren {
 
 // Ends it at once.
 void kill_process(const UniqueFd& process);
+
+// On stderr, some time: a thread of the script may hold its lock (`write` of a tensor into the same file or pipe) and
+// wait for the caller to serve its fault.
+void tell_later(std::string text);
 
 }  // namespace spillway

@@ -62,7 +62,6 @@ class MovingMapper final : public BlockMapper {
   // Nothing is copied: the frame changes its budget. Free ones belong to whichever has room.
   std::byte* keep_in_host(std::byte*, std::byte* buffer) override { return buffer; }
   int map_from_host(std::byte* block, std::byte* host) override { return map(block, host); }
-  std::byte* host_buffer() override { return take_frame(); }
   void give_up_host(std::byte* host) override { pool_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t, std::uint32_t host_in_use) const override {
@@ -79,18 +78,10 @@ class MovingMapper final : public BlockMapper {
     }
     CHECK(made_ < device_frames_ + host_frames_);
     std::byte* frame = empty_.back();
-    if (!fill(frame)) return nullptr;
+    if (::madvise(frame, kBlockBytes.value, MADV_POPULATE_WRITE) != 0) return nullptr;
     empty_.pop_back();
     ++made_;
     return frame;
-  }
-
-  static bool fill(std::byte* slot) {
-    if (::madvise(slot, kBlockBytes.value, MADV_POPULATE_WRITE) == 0) return true;
-    if (errno != EINVAL) return false;
-    for (std::size_t at = 0; at < kBlockBytes.value; at += 4096)
-      static_cast<volatile std::byte*>(slot)[at] = std::byte{};
-    return true;
   }
 
   Userfault& userfault_;

@@ -2,18 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "machines/cpu/clock.h"
 #include "machines/cpu/userfault.h"
 
 namespace spillway {
 namespace {
 
-TEST(MachineProbe, MeasuresPlausibleNumbersWithinTenSeconds) {
+TEST(MachineProbe, MeasuresPlausibleNumbers) {
   if (auto opened = Userfault::open(); !opened) GTEST_SKIP() << opened.error().message;
-  const Nanos before = now();
   const auto probe = probe_machine("/var/tmp");
   ASSERT_TRUE(probe) << probe.error().message;
-  EXPECT_LT(now() - before, Nanos{10'000'000'000});
   RecordProperty("fault_ns", std::to_string(probe->fault.value));
   RecordProperty("copy_rate", std::to_string(probe->copy_rate.value));
   RecordProperty("ssd_write", std::to_string(probe->ssd_write.value));
