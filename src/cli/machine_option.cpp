@@ -17,8 +17,8 @@ namespace {
 constexpr Nanos kMostForProbe{40'000'000'000};  // It takes 10 s where the disk answers.
 
 // Both the device and host memory of `this` are parts of its RAM: how large a part the user says with --set.
-Result<MachineModel> measure(const std::string& ssd_folder) {
-  if (::isatty(STDERR_FILENO) == 1) tell("spillway: measuring this machine, which takes up to 10 seconds\n");
+Result<MachineModel> measure(const std::string& ssd_folder, bool quiet) {
+  if (!quiet && ::isatty(STDERR_FILENO) == 1) tell("spillway: measuring this machine, which takes up to 10 seconds\n");
   TRY(const MachineProbe probe,
       in_own_process<MachineProbe>({.disk = ssd_folder,
                                     .limit = kMostForProbe,
@@ -48,13 +48,16 @@ ThisMachine this_machine_at(const std::string& ssd_folder) {
 
 }  // namespace
 
-Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder) {
-  return name == "this" ? this_machine(this_machine_at(ssd_folder), measure) : load_machine(name);
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool quiet) {
+  if (name != "this") return load_machine(name);
+  return this_machine(this_machine_at(ssd_folder),
+                      [quiet](const std::string& folder) { return measure(folder, quiet); });
 }
 
 Result<Calibration> calibrate(const std::string& ssd_folder) {
   const ThisMachine options = this_machine_at(ssd_folder);
-  TRY(Measured measured, measure_this_machine(options, measure));
+  TRY(Measured measured,
+      measure_this_machine(options, [](const std::string& folder) { return measure(folder, false); }));
   return Calibration{.machine = std::move(measured.machine),
                      .file = measured.not_kept.empty() ? kept_in(options) : "",
                      .not_kept = std::move(measured.not_kept)};

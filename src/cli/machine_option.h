@@ -12,8 +12,9 @@ class App;
 
 namespace spillway {
 
-// A preset, a FILE.toml, or `this`: the machine that we run on, measured once with the SSD that holds the folder.
-Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder);
+// A preset, a FILE.toml, or `this`: the machine that we run on, measured once with the SSD that holds the folder. That
+// takes a while, which a terminal is told unless `quiet`.
+Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool quiet = false);
 
 // `this`, measured anew.
 struct Calibration {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <new>
 
 #include "base/files.h"
 #include "base/version.h"
@@ -68,6 +69,8 @@ int run(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     return wrong_usage(app, error.what());
+  } catch (const std::bad_alloc&) {
+    return finish(fail(Errc::unavailable, "there is not enough memory for this (ulimit -v, or a container's limit)"));
   }
   return status;
 }

@@ -29,7 +29,7 @@ struct Predicted {
   LinkBound bound;  // with the first budget
 };
 Result<Predicted> predictions(const RunReport& report, const SessionConfig& config, Bytes whole,
-                              std::span<const double> parts) {
+                              std::span<const double> parts, const std::function<bool()>& goes_on) {
   if (config.rates.copy == 0)
     return fail(Errc::unavailable, report.unlimited || plans(report.policy)
                                        ? "this machine could not be measured"
@@ -39,9 +39,7 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   std::vector<Bytes> budgets;
   for (const double part : parts)
     budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
-  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), budgets, [] {
-        return has_waiting_signal();  // They are blocked since the script has ended.
-      }));
+  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), budgets, goes_on));
   Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
     result.budgets.push_back(
@@ -78,12 +76,12 @@ Result<MemoryFile> MemoryFile::make() {
 
 std::string MemoryFile::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get()); }
 
-void add_predictions(RunReport& report, const SessionConfig& config) {
+void add_predictions(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
   constexpr std::array kLess{0.75, 0.50, 0.35, 0.25};
   constexpr std::array kMore{1.0, 1.25, 1.5, 2.0};
   report.least_device_budget = least_device_budget();
   if (report.unlimited) {
-    auto made = predictions(report, config, report.peak.device, kLess);
+    auto made = predictions(report, config, report.peak.device, kLess, goes_on);
     if (made) {
       report.unlimited_iteration = made->kernels;
       report.predictions = std::move(made->budgets);
@@ -91,7 +89,7 @@ void add_predictions(RunReport& report, const SessionConfig& config) {
       report.not_predicted = made.error().message;
     }
   } else if (has_moved(report)) {
-    if (auto made = predictions(report, config, report.device_budget, kMore))
+    if (auto made = predictions(report, config, report.device_budget, kMore, goes_on))
       report.outlook = outlook(*std::move(made), report, config);
     else
       report.no_outlook = made.error().message;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "base/result.h"
@@ -20,7 +21,7 @@ class MemoryFile {
 };
 
 // How the recorded iteration would do with less memory, after a run without limit, or with more, after one that had to
-// move something; or why nobody can tell.
-void add_predictions(RunReport& report, const SessionConfig& config);
+// move something; or why nobody can tell. `goes_on` is asked before each planning.
+void add_predictions(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on);
 
 }  // namespace spillway

@@ -1,34 +1,17 @@
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 
 #include "cli/command.h"
-#include "cli/replay_report.h"
-#include "journal/journal_file.h"
-#include "journal/replay.h"
+#include "cli/replay_journal.h"
 
 namespace spillway {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ReplayCommand {
   std::string journal;
-  std::size_t before = 5;
+  std::size_t before = kEventsBefore;
   bool json = false;
 };
-
-Result<int> replay_journal(const ReplayCommand& command) {
-  std::error_code error;
-  const std::string file =
-      fs::is_directory(command.journal, error) ? (fs::path(command.journal) / kJournalName).string() : command.journal;
-  TRY(JournalReader journal, JournalReader::open_file(file));
-  Result<Replay> done = replay(journal, {.before = command.before});
-  if (!done) return fail(done.error().code, file + ": " + done.error().message);
-  TRY_VOID(print(command.json ? replay_json(*done, file) : replay_table(*done, file)));
-  if (done->equal()) return kSuccess;
-  return fail(Errc::bad_input, replay_error(*done, file));
-}
 
 }  // namespace
 
@@ -53,7 +36,8 @@ void add_replay_command(CLI::App& app, int& status) {
       ->check(CLI::Range(0, 100'000))
       ->type_name("N");
   command->add_flag("--json", options->json, "one JSON object, for programs");
-  command->callback([options, &status] { status = finish(replay_journal(*options)); });
+  command->callback(
+      [options, &status] { status = finish(replay_journal(options->journal, options->before, options->json)); });
 }
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 
 #include <CLI/CLI.hpp>
@@ -30,6 +31,7 @@
 #include "hook/session/session_pager.h"
 #include "journal/journal_file.h"
 #include "policies/policies.h"
+#include "report/progress.h"
 
 namespace spillway {
 namespace {
@@ -115,7 +117,11 @@ class RecordFolder {
 
   Result<> lock() {
     if (locked_) return {};
-    UniqueFd folder(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int opened = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0)
+      return fail(Errc::bad_input, fmt::format("--record {}: cannot open the folder: {}; name another", path_.string(),
+                                               errno_text(errno)));
+    UniqueFd folder(opened);
     if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)  // Some file systems lock no folders.
       return fail(Errc::bad_input, fmt::format("--record {}: another run is writing there; name another folder, or "
                                                "wait until it has ended",
@@ -130,21 +136,22 @@ class RecordFolder {
 };
 
 // Without these nothing is planned, and the run goes on all the same.
-void measure(SessionConfig& config) {
-  const auto machine = machine_by_name("this", config.ssd_directory.data());
+void measure(Session& session, bool quiet) {
+  SessionConfig& config = session.config;
+  const auto machine = machine_by_name("this", config.ssd_directory.data(), quiet);
   if (!machine)
-    return tell(
-        fmt::format("spillway: note: no moves are planned ahead, since this machine could not be measured: {}\n",
-                    machine.error().message));
+    return add_notice(session, fmt::format("no moves are planned ahead, since this machine could not be measured: {}",
+                                           machine.error().message));
   config.rates = {.copy = machine->link.to_device.value,
-                  .ssd_read = machine->ssd.read.value,
-                  .ssd_write = machine->ssd.write.value,
+                  .ssd_read = machine->ssd_read().value,
+                  .ssd_write = machine->ssd_write().value,
                   .ssd_read_latency_ns = machine->ssd.read_latency.value,
                   .ssd_write_latency_ns = machine->ssd.write_latency.value,
                   .fault_ns = machine->fault.cost.value};
 }
 
-Result<> configure(const RunOptions& options, SessionConfig& config) {
+Result<> configure(const RunOptions& options, Session& session) {
+  SessionConfig& config = session.config;
   config.unlimited = !options.device_memory;
   if (options.device_memory) {
     TRY(config.device_budget_bytes, size_option("--device-memory", *options.device_memory));
@@ -197,7 +204,7 @@ Result<> configure(const RunOptions& options, SessionConfig& config) {
                                    [&] { return Pager::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
-  if (plans(options.policy) || config.unlimited) measure(config);
+  if (plans(options.policy) || config.unlimited) measure(session, options.quiet);
   return {};
 }
 
@@ -210,8 +217,18 @@ Result<int> run(const RunOptions& options) {
   RecordFolder record(options.record.value_or(""));
   if (options.record && options.json && record.takes(json))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
+  if (options.plan && options.record && record.takes(fs::absolute(*options.plan)))
+    return fail(Errc::usage, fmt::format("--plan {}: that is where --record writes, and it would be gone; name another "
+                                         "folder for the record",
+                                         *options.plan));
+  const auto resolved = [](const std::string& file) {
+    std::error_code error;
+    return fs::weakly_canonical(fs::absolute(file, error), error);
+  };
+  if (options.plan && options.json && resolved(*options.plan) == resolved(json))
+    return fail(Errc::usage, fmt::format("--json {}: that is the plan; name another file", *options.json));
   TRY(SharedSession session, SharedSession::create());
-  TRY_VOID(configure(options, session->config));
+  TRY_VOID(configure(options, *session));
   const bool wants_report = !options.quiet || options.json;
   std::optional<MemoryFile> unasked;
   if (options.record) {
@@ -241,7 +258,16 @@ Result<int> run(const RunOptions& options) {
       }));
   status.reset();
   RunReport report = read_report(*session, supervised);
-  if (report.made_tensors && wants_report && supervised.exit_status < 128) add_predictions(report, session->config);
+  if (report.made_tensors && wants_report) {
+    // Who stops a script from the keyboard has seen enough of it, and reads on.
+    const bool was_killed = supervised.exit_status > 128 && supervised.exit_status != 128 + SIGINT;
+    std::optional<Progress> progress;
+    if (!options.quiet) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
+    add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
+      if (progress) progress->at(++made);
+      return !was_killed && !has_waiting_signal();  // They are blocked since the script has ended.
+    });
+  }
   if (unasked) {  // Nobody asked for that trace.
     report.recorded.clear();
     report.not_recorded.clear();

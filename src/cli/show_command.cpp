@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/replay_journal.h"
 #include "cli/show_plan.h"
 #include "report/show.h"
 #include "trace/format.h"
@@ -12,20 +13,22 @@ namespace spillway {
 namespace {
 
 struct ShowOptions {
+  std::string file;
   std::string trace;
   bool json = false;
 };
 
 Result<int> show(const ShowOptions& options) {
-  if (names_plan(options.trace)) {
-    TRY(const std::string shown, show_plan(options.trace, options.json));
+  if (!options.trace.empty() && !names_plan(options.file))
+    return fail(Errc::usage,
+                fmt::format("--trace: {} is no .plan file, and nothing else has a trace of its own", options.file));
+  if (names_plan(options.file)) {
+    TRY(const std::string shown, show_plan(options.file, options.trace, options.json));
     TRY_VOID(print(shown));
     return kSuccess;
   }
-  if (options.trace.ends_with(".journal"))
-    return fail(Errc::bad_input,
-                fmt::format("{} is a run's journal; `spillway replay {}` reads it", options.trace, options.trace));
-  TRY(const LoadedTrace loaded, load_trace(options.trace));
+  if (options.file.ends_with(".journal")) return replay_journal(options.file, kEventsBefore, options.json);
+  TRY(const LoadedTrace loaded, load_trace(options.file));
   TRY_VOID(print(options.json ? show_json(loaded) : show_table(loaded)));
   return kSuccess;
 }
@@ -33,15 +36,20 @@ Result<int> show(const ShowOptions& options) {
 }  // namespace
 
 void add_show_command(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("show", "What one training iteration looks like, or a plan for it");
+  CLI::App* command =
+      app.add_subcommand("show", "What one training iteration looks like, a plan for it, or what a run has recorded");
   command->footer(
       "Examples:\n  spillway show model.trace\n  spillway show model.trace.zst --json\n"
       "  spillway show records/blocks.plan      a plan, with the trace that lies beside it\n"
+      "  spillway show my.plan --trace model.trace\n"
+      "  spillway show records/run.journal      where the run stood at its end, as `spillway replay` says it\n"
       "Peak live is what the iteration needs with all memory; the largest working set is the least for policies whose\n"
       "kernels cannot fault (g10-gds, g10-host), others do with less;\n"
       "inactive periods are the times in which a tensor can be somewhere else.");
   auto options = std::make_shared<ShowOptions>();
-  command->add_option("TRACE", options->trace, "a .trace, .trace.zst or .plan file")->required();
+  command->add_option("FILE", options->file, "a .trace, .trace.zst, .plan or .journal file")->required();
+  command->add_option("--trace", options->trace, "that a plan was made for (default: of the same name, beside it)")
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(show(*options)); });
 }

@@ -27,6 +27,13 @@ MachineModel with_room_for_all() {
   return machine;
 }
 
+std::string trace_beside(const std::string& plan) {
+  std::string beside = plan.substr(0, plan.size() - kEnd.size()) + ".trace";
+  std::error_code none;
+  if (!fs::exists(beside, none) && fs::exists(beside + ".zst", none)) beside += ".zst";
+  return beside;
+}
+
 Bytes evicted(const Plan& plan, const Trace& trace, Tier to) {
   Bytes sum;
   for (const Eviction& eviction : plan.evictions)
@@ -59,15 +66,13 @@ std::string plan_text(const Plan& plan, const Trace& trace, const Lifetimes& lif
 
 bool names_plan(const std::string& file) { return file.ends_with(kEnd); }
 
-Result<std::string> show_plan(const std::string& file, bool json) {
+Result<std::string> show_plan(const std::string& file, const std::string& trace, bool json) {
   TRY(const Plan plan, load_plan(file));
-  std::string beside = file.substr(0, file.size() - kEnd.size()) + ".trace";
-  std::error_code none;
-  if (!fs::exists(beside, none) && fs::exists(beside + ".zst", none)) beside += ".zst";
-  const auto loaded = load_trace(beside);
+  const auto loaded = load_trace(trace.empty() ? trace_beside(file) : trace);
   if (!loaded)
-    return fail(loaded.error().code,
-                fmt::format("cannot show {} without the trace that it was made for: {}", file, loaded.error().message));
+    return fail(loaded.error().code, fmt::format("cannot show {} without the trace that it was made for: {}; name it "
+                                                 "with --trace",
+                                                 file, loaded.error().message));
   const Lifetimes lifetimes = analyse_lifetimes(loaded->trace);
   TRY_VOID(validate_plan(plan, loaded->trace, loaded->hash, lifetimes, with_room_for_all(), true, file));
   return json ? plan_json(plan, *loaded) : plan_text(plan, loaded->trace, lifetimes);

@@ -55,6 +55,10 @@ TEST_F(RunBadUse, SizesAreMissing) {
   for (const std::string option : {"--device-memory", "--host-memory", "--ssd-capacity"})
     expect_refused({"run", option, "", "--", "touch", "ran"}, 2, {option, "8GiB"});
 }
+TEST_F(RunBadUse, ThePlanLiesWhereSomethingIsWritten) {
+  expect_refused(with_budget({"--plan", "record/blocks.plan", "--record", "./record"}), 2, {"--plan", "--record"});
+  expect_refused(with_budget({"--plan", "my.plan", "--json", "./my.plan"}), 2, {"--json ./my.plan", "another file"});
+}
 TEST_F(RunBadUse, TheHostMemoryLeavesNone) {
   expect_refused({"run", "--host-memory", "900TiB", "--", "touch", "ran"}, 2, {"--host-memory 900 TiB", "give less"});
 }
