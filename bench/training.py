@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Trains one of the examples with less and less memory, under each policy, beside its peers, and prints the ratios.
 
-  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--policies uvm,deepum,g10,auto,swap] [--rounds 3] [--steps 16]
+  bench/training.py SPILLWAY train_resnet [--parts 75,50,35] [--policies tuned,uvm,deepum,g10,auto,swap] [--rounds 3] [--steps 16]
                     [--json FILE] [-- ARGUMENTS]
 
-The peers are PyTorch by itself and the operating system's swap: a memory control group that gives the script as much as it takes in all
+The peers are PyTorch by itself, PyTorch with an allocator tuned by hand (`tuned`: glibc's on huge pages, which gives nothing back to the
+system), and the operating system's swap: a memory control group that gives the script as much as it takes in all
 under `auto` with that budget, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
 The policy `recorded` is `auto` with --record: what the journal costs. `moves` is the unlimited run beside another process that does nothing
 but read and write as many bytes as the budget of `auto` forces to move (transfers.py): what moving takes from kernels on this machine.
@@ -31,6 +32,7 @@ import time
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
 LAST = 5  # iterations of a run that count: a plan is followed by then
 FOREIGN = 0.1  # cores that others may use
+TUNED = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=17179869184:glibc.malloc.trim_threshold=17179869184"
 
 
 def busy_seconds():
@@ -203,6 +205,8 @@ def cells(options, folder):
     peak = unlimited.run().report["peak_device_bytes"]
     unlimited.runs.clear()  # It only told the peak.
     result = [Cell("PyTorch alone", script), unlimited]
+    if "tuned" in options.policies:
+        result.insert(1, Cell("PyTorch tuned", ["env", TUNED, *script]))
     try:
         if "swap" in options.policies:
             options.swap = Swap(options.scratch, 2 * peak)
@@ -217,7 +221,7 @@ def cells(options, folder):
             elif policy == "moves":
                 auto = next(cell for cell in result if cell.name == f"auto at {part} %")
                 result.append(limited(f"moves at {part} %", "auto", everything, beside=lambda auto=auto: moves_of(auto)))
-            elif policy != "swap":
+            elif policy not in ("swap", "tuned"):
                 result.append(limited(f"{policy} at {part} %", policy, memory))
         if options.swap:
             most_used = options.swap.most_used(limited("measured", "auto", memory).command)
@@ -268,7 +272,7 @@ def main():
     parser.add_argument("spillway")
     parser.add_argument("example")
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
-    parser.add_argument("--policies", default="uvm,deepum,g10,auto,swap", help="and swap, recorded, and, after auto, moves (default %(default)s)")
+    parser.add_argument("--policies", default="tuned,uvm,deepum,g10,auto,swap", help="and recorded, and, after auto, moves (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=16, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")

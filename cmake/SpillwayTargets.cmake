@@ -80,13 +80,14 @@ function(spillway_test name)
                        PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL "${ARG_SERIAL}")
 endfunction()
 
-# spillway_command_test(NAME COMMAND program argument ... [LABEL e2e] [TIMEOUT 300] [SERIAL]) registers any other program
-# as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root.
+# spillway_command_test(NAME COMMAND program argument ... [LABEL e2e] [TIMEOUT 300] [SERIAL] [LOCK name]) registers any other
+# program as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root; of those with a LOCK
+# one at a time.
 function(spillway_command_test name)
   if(NOT SPILLWAY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "COMMAND" ${ARGN})
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT;LOCK" "COMMAND" ${ARGN})
   if(SPILLWAY_SANITIZE MATCHES "thread")
     return()
   endif()
@@ -101,6 +102,6 @@ function(spillway_command_test name)
   endif()
   add_test(NAME ${spillway_test_prefix}${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${spillway_test_prefix}${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
-                       RUN_SERIAL "${ARG_SERIAL}" SKIP_RETURN_CODE 77
+                       RUN_SERIAL "${ARG_SERIAL}" RESOURCE_LOCK "${ARG_LOCK}" SKIP_RETURN_CODE 77
                        ENVIRONMENT "SPILLWAY=${PROJECT_BINARY_DIR}/spillway;SPILLWAY_PYTHON=${SPILLWAY_PYTHON}")
 endfunction()

@@ -27,7 +27,8 @@ void read(std::string_view bytes) {
 // A zstd frame that holds them uncompressed.
 std::string framed(std::string_view records) {
   constexpr std::size_t kMostInBlock = 128 << 10;
-  std::string frame("spillway-journal 1\n\x28\xb5\x2f\xfd\x00\x38", 25);  // no checksum, no size, a window of 128 KiB
+  std::string frame = std::string(kJournalMagic) + std::to_string(kJournalVersion) + "\n";
+  frame.append("\x28\xb5\x2f\xfd\x00\x38", 6);  // no checksum, no size, a window of 128 KiB
   do {
     const std::string_view block = records.substr(0, kMostInBlock);
     records.remove_prefix(block.size());

@@ -65,6 +65,16 @@ std::string why_none(const std::string& bytes) {
   return done ? done->why : done.error().message;
 }
 
+// One that is refused at its first line tests nothing. Another version needs other seeds: a random run's file and, beside
+// it, the same decompressed.
+TEST_F(JournalTest, TheFuzzersSeedIsAJournal) {
+  const auto seed = read_file("fuzz/corpus/journal/random_run.journal", 1_MiB);
+  ASSERT_TRUE(seed) << seed.error().message;
+  const Replay replay = replayed(*seed);
+  EXPECT_TRUE(replay.equal());
+  EXPECT_GT(replay.events, 50u);
+}
+
 TEST_F(JournalTest, RandomRunsReplayWithoutADifference) {
   EXPECT_TRUE(rc::check([this](std::uint64_t seed, bool online) {
     const auto events = *rc::gen::inRange<std::uint32_t>(1, 600);

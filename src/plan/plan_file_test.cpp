@@ -38,6 +38,12 @@ void expect_equal(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.predicted_seconds, b.predicted_seconds);
 }
 
+// One that is refused at its first line tests nothing.
+TEST(PlanFile, TheFuzzersSeedIsAPlan) {
+  const auto seed = load_plan("fuzz/corpus/plan/small.plan");
+  EXPECT_TRUE(seed) << seed.error().message;
+}
+
 TEST(PlanFile, WhatIsWrittenIsReadAgain) {
   const auto again = parse_plan(to_json(small_plan()), "again");
   ASSERT_TRUE(again) << again.error().message;

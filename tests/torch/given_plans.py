@@ -3,6 +3,7 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,37 @@ def changed(plan, folder, **fields):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(plan | fields, file)
     return path
+
+
+def commands(trace, chance):
+    """As many moves as make sense, at random moments: most leave too early, come too late, or need not move at all."""
+    uses = {}
+    for number, kernel in enumerate(trace["kernels"]):
+        for access in kernel["reads"] + kernel["writes"]:
+            uses.setdefault(access if isinstance(access, int) else access["tensor"], set()).add(number)
+    evictions, prefetches = [], []
+    for tensor, kernels in uses.items():
+        used = sorted(kernels)
+        for last, next_use in zip(used, used[1:]):
+            if next_use > last + 1 and chance.random() < 0.9:
+                evictions.append({"tensor": tensor, "after_kernel": last, "to": "ssd"})
+                prefetches.append({"tensor": tensor, "at_kernel": chance.randrange(last + 1, next_use)})
+    return {"evictions": sorted(evictions, key=lambda one: one["after_kernel"]),
+            "prefetches": sorted(prefetches, key=lambda one: one["at_kernel"])}
+
+
+def a_plan_made_wrong_on_purpose_changes_no_result(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        expected, _ = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
+        with open(os.path.join(folder, "blocks.plan"), encoding="utf-8") as plan, \
+             open(os.path.join(folder, "blocks.trace"), encoding="utf-8") as trace:
+            plan, trace = json.load(plan), json.load(trace)
+        for seed in (1, 2):
+            wrong = changed(plan, folder, **commands(trace, random.Random(seed)))
+            printed, report = run(spillway, folder, 2048, "--plan", wrong)
+            check(report["plan"] and report["plan"]["read_from"] == wrong, seed, report["plan"], report["notices"])
+            check(printed == expected, seed, printed, expected)
+            print("ok a wrong plan, faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
 
 
 def plans_of_other_runs(spillway):
@@ -63,4 +95,4 @@ def plans_of_other_runs(spillway):
         print("ok another iteration's plan and a senseless one are refused", flush=True)
 
 
-run_all(plans_of_other_runs)
+run_all(plans_of_other_runs, a_plan_made_wrong_on_purpose_changes_no_result)

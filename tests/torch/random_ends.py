@@ -1,0 +1,74 @@
+"""random_ends.py SPILLWAY: a run that ends at a random moment, whoever ends it and how, leaves no process and no file."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+from limited_runs import check, run_all, script
+
+ENOUGH = 60  # seconds
+
+
+def processes_with(mark):
+    found = []
+    for number in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{number}/environ", "rb") as file:
+                environment = file.read()
+            with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
+                is_dead = file.read().rpartition(")")[2].split()[0] == "Z"
+        except OSError:
+            continue  # It has ended.
+        if mark.encode() in environment and not is_dead:
+            found.append(int(number))
+    return found
+
+
+def script_of(processes):
+    """The process that trains, by its command line."""
+    for number in processes:
+        with open(f"/proc/{number}/cmdline", "rb") as file:
+            if re.match(rb"[^\0]*python[^\0]*\0[^\0]*sweeps_for_ever", file.read()):
+                return number
+    raise AssertionError(processes)
+
+
+def whoever_ends_it_nothing_is_left(spillway):
+    for who in ("supervisor", "script"):
+        for name in ("SIGTERM", "SIGINT", "SIGKILL", "SIGABRT"):
+            seed = random.randrange(1 << 32)
+            chance = random.Random(seed)
+            mark = str(uuid.uuid4())
+            with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+                line = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", folder, "--quiet",
+                        "--", *script("sweeps_for_ever.py")]
+                process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                           env=os.environ | {"SPILLWAY_TEST": mark})
+                for _ in range(chance.randrange(3)):
+                    process.stdout.readline()
+                # Between two lines, at whichever moves are under way then.
+                until = time.monotonic() + chance.random()
+                while time.monotonic() < until:
+                    pass
+                target = process.pid if who == "supervisor" else script_of(processes_with(mark))
+                os.kill(target, getattr(signal, name))
+                process.stdout.close()
+                status = process.wait(ENOUGH)
+                given_up = time.monotonic() + ENOUGH
+                while processes_with(mark):
+                    check(time.monotonic() < given_up, "a process is left", who, name, seed)
+                check(os.listdir(folder) == [], "a file is left", who, name, seed)
+            # A signal to the supervisor is passed on; its own death is nobody's to report.
+            expected = getattr(signal, name) if name != "SIGKILL" or who == "script" else None
+            check(status != 0 and (expected is None or status in (128 + expected, -expected)), who, name, seed, status)
+            print("ok", who, name, status, flush=True)
+
+
+if __name__ == "__main__":
+    run_all(whoever_ends_it_nothing_is_left)
