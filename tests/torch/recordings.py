@@ -160,6 +160,12 @@ def out_of_memory_is_pytorchs_own_error(with_session):
     check("no optimizer step" in said["not_recorded"], said)
 
 
+def copies_onto_themselves_touch_nothing(with_session):
+    trace, _ = run(with_session, "onto_itself.py")
+    copies = [bool(kernel["reads"] and kernel["writes"]) for kernel in trace["kernels"] if kernel["name"] == "aten::copy_"]
+    check(copies == [False, True], trace["kernels"])
+
+
 def main():
     for test in (
         two_optimizers_are_one_iteration,
@@ -180,6 +186,7 @@ def main():
         sparse_tensors_are_their_values_and_indices,
         workers_stay_unmanaged_and_the_last_batch_is_left_out,
         changing_shapes_are_an_error_that_says_what_was_seen,
+        copies_onto_themselves_touch_nothing,
         out_of_memory_is_pytorchs_own_error,
     ):
         test(sys.argv[1])

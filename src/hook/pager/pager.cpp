@@ -272,11 +272,12 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
                                                      to_text(kBlockBytes * slots_for_children_));
   return fail(
       Errc::out_of_memory,
-      fmt::format("no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}, of which "
-                  "{} stay free for moves{}{}",
-                  to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
-                  to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory,
-                  to_text(kBlockBytes * kSlackBlocks), for_children, reason));
+      fmt::format(
+          "no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}; of all that "
+          "{} stay free for moves{}{}",
+          to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device), to_text(config_.host),
+          to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory, to_text(kBlockBytes * kSlackBlocks),
+          for_children, reason));
 }
 
 // A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it

@@ -137,9 +137,9 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     report.not_recorded =
         report.made_tensors
             ? fmt::format(
-                  "the script ended with status {} after {} iterations, before its trace was written; that "
+                  "the script ended with status {} after {} iteration{}, before its trace was written; that "
                   "happens when an iteration has repeated itself, without torch.optim when the script ends by itself",
-                  report.exit_status, report.iteration_count)
+                  report.exit_status, report.iteration_count, report.iteration_count == 1 ? "" : "s")
             : "the script made no tensors with PyTorch";
   if (plans(report.policy) && report.plans.empty() && has_moved(report)) {
     if (session.config.rates.copy == 0)

@@ -38,6 +38,18 @@ c10::StorageImpl* storage_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
+// `x[i] += y` ends with a copy of the sum onto itself, which PyTorch leaves out (copy_impl in ATen/native/Copy.cpp).
+bool are_same_bytes(const c10::IValue& a, const c10::IValue& b) {
+  if (!a.isTensor() || !b.isTensor()) return false;
+  const at::Tensor& one = a.toTensor();
+  const at::Tensor& other = b.toTensor();
+  if (!has_bytes(one) || !has_bytes(other) || storage_of(one) != storage_of(other)) return false;
+  const c10::TensorImpl &first = *one.unsafeGetTensorImpl(), &second = *other.unsafeGetTensorImpl();
+  return first.storage_offset() == second.storage_offset() && first.sizes() == second.sizes() &&
+         first.strides() == second.strides() && first.dtype() == second.dtype() && one.is_conj() == other.is_conj() &&
+         one.is_neg() == other.is_neg();
+}
+
 class Collector {
  public:
   Collector(const Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
@@ -125,6 +137,10 @@ Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs
       for (const int statistic : op.statistics)
         if (static_cast<std::size_t>(statistic) == i) argument.use = Operator::Use::updates;
     collector.add(inputs[i], argument);
+  }
+  if (op.copies && inputs.size() >= 2 && are_same_bytes(inputs[0], inputs[1])) {
+    result.extents.clear();
+    result.touches.clear();
   }
   return result;
 }

@@ -64,6 +64,7 @@ Operator describe(const c10::FunctionSchema& schema) {
   Operator op;
   op.schema_name = schema.name();
   op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
+  op.copies = op.name == "aten::copy_";
   op.ignored = is_in(kIgnored, schema.name());
   op.differentiates = !op.ignored && schema.name() != "aten::detach";
   op.makes_views = returns_views(schema);

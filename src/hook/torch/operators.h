@@ -26,6 +26,7 @@ struct Operator {
   std::vector<int> statistics;
   bool ignored = false;        // no part of an iteration: `item`, and what a DataLoader does between batches
   bool differentiates = true;  // what it makes needs gradients if an argument does
+  bool copies = false;         // copy_, which does nothing where both tensors are the same bytes
   bool makes_views = false;    // all that it returns may be views of its arguments: where nothing is born, they are
 
   std::string schema_name;  // as RecordFunction::name() gives it

@@ -1,7 +1,10 @@
 #include "machines/sim/layout.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "plan/validate.h"
@@ -52,17 +55,28 @@ Layout plain_layout(const Trace& trace) {
 std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kernel, bool whole_tensors) const {
   std::vector<BlockAccess> result;
   result.reserve(kernel.reads.size() + kernel.writes.size());
-  const auto add = [&](const Access& access, bool writes) {
-    BlockRange blocks = tensors[access.tensor.value];
-    if (!whole_tensors && trace[access.tensor].bytes >= kLeastMovedBytes) {
-      const std::uint64_t first = access.begin.value / kBlockBytes.value;
-      const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
-      blocks = {{static_cast<std::uint32_t>(blocks.first.value + first)}, static_cast<std::uint32_t>(last - first + 1)};
-    }
-    result.push_back({.blocks = blocks, .tensor = label_of(access.tensor), .writes = writes});
+  const auto blocks_of = [&](const Access& access) {
+    const BlockRange all = tensors[access.tensor.value];
+    if (whole_tensors || trace[access.tensor].bytes < kLeastMovedBytes) return all;
+    const std::uint64_t first = access.begin.value / kBlockBytes.value;
+    const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
+    return BlockRange{{static_cast<std::uint32_t>(all.first.value + first)},
+                      static_cast<std::uint32_t>(last - first + 1)};
   };
-  for (const Access& access : kernel.reads) add(access, false);
-  for (const Access& access : kernel.writes) add(access, true);
+  std::unordered_map<std::uint32_t, std::size_t> read;  // the last read of each tensor that is written, too
+  for (const Access& access : kernel.writes) read.emplace(access.tensor.value, SIZE_MAX);
+  for (const Access& access : kernel.reads) {
+    if (const auto written = read.find(access.tensor.value); written != read.end()) written->second = result.size();
+    result.push_back({.blocks = blocks_of(access), .tensor = label_of(access.tensor)});
+  }
+  for (const Access& access : kernel.writes) {
+    const BlockRange blocks = blocks_of(access);
+    const std::size_t before = read[access.tensor.value];
+    if (before != SIZE_MAX && result[before].blocks == blocks)
+      result[before].writes = true;
+    else
+      result.push_back({.blocks = blocks, .tensor = label_of(access.tensor), .writes = true});
+  }
   return result;
 }
 

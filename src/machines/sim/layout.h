@@ -16,8 +16,9 @@ struct Layout {
   std::vector<BlockRange> tensors;  // by TensorId
   std::vector<Bytes> block_bytes;   // by BlockId
 
-  // What the kernel's reads, then its writes touch, in order: their byte ranges, or all of each tensor. Which rows of a
-  // sparse access are touched no trace says, so all within its range are.
+  // What the kernel's reads, then its writes touch, in order: their byte ranges, or all of each tensor; what is read
+  // and written once, since a kernel that works in place goes through it once. Which rows of a sparse access are
+  // touched no trace says, so all within its range are.
   std::vector<BlockAccess> accesses(const Trace& trace, const Kernel& kernel, bool whole_tensors = false) const;
 };
 

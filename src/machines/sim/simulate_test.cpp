@@ -186,6 +186,14 @@ TEST(Simulate, PagingWritesAVictimThenReadsTheBlockThenRuns) {
   EXPECT_EQ(result.peak.device, 4_MiB);
 }
 
+// A kernel that reads and writes more than the device holds.
+TEST(Simulate, AKernelThatWorksInPlaceGoesThroughItOnce) {
+  Trace trace = round_robin(1);
+  trace.tensors[0].bytes = kBlockBytes * 3;
+  trace.kernels[0].reads = trace.kernels[0].writes = {{{0}, {}, kBlockBytes * 3}};
+  EXPECT_EQ(run(trace, machine(kBlockBytes * 2, kBlockBytes * 8), {}).faults, 3u);
+}
+
 TEST(Simulate, AFaultTakesAtLeastWhatHandlingItCosts) {
   MachineModel model = machine(4_MiB, 1_GiB);
   model.fault.cost = Nanos{100'000};  // 32 times for 2 MiB: 3.2 ms, longer than the link takes
