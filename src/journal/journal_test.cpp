@@ -65,8 +65,8 @@ std::string why_none(const std::string& bytes) {
   return done ? done->why : done.error().message;
 }
 
-// One that is refused at its first line tests nothing. Another version needs other seeds: a random run's file and, beside
-// it, the same decompressed.
+// One that is refused at its first line tests nothing. Another version needs other seeds: a random run's file and,
+// beside it, the same decompressed.
 TEST_F(JournalTest, TheFuzzersSeedIsAJournal) {
   const auto seed = read_file("fuzz/corpus/journal/random_run.journal", 1_MiB);
   ASSERT_TRUE(seed) << seed.error().message;
