@@ -217,14 +217,14 @@ Result<int> run(const RunOptions& options) {
   RecordFolder record(options.record.value_or(""));
   if (options.record && options.json && record.takes(json))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
-  if (options.plan && options.record && record.takes(fs::absolute(*options.plan)))
-    return fail(Errc::usage, fmt::format("--plan {}: that is where --record writes, and it would be gone; name another "
-                                         "folder for the record",
-                                         *options.plan));
   const auto resolved = [](const std::string& file) {
     std::error_code error;
     return fs::weakly_canonical(fs::absolute(file, error), error);
   };
+  if (options.plan && options.record && record.takes(resolved(*options.plan)))
+    return fail(Errc::usage, fmt::format("--plan {}: that is where --record writes, and it would be gone; name another "
+                                         "folder for the record",
+                                         *options.plan));
   if (options.plan && options.json && resolved(*options.plan) == resolved(json))
     return fail(Errc::usage, fmt::format("--json {}: that is the plan; name another file", *options.json));
   TRY(SharedSession session, SharedSession::create());

@@ -90,11 +90,9 @@ struct ForkGuards {
       if (guard == nullptr || address - reinterpret_cast<std::uintptr_t>(guard->begin_) >= guard->bytes_) continue;
       constexpr std::string_view kText =
           "spillway: a forked process has touched a tensor of its parent, which could not be served to it (it has "
-          "closed descriptors that are not its own, may not serve page faults, no descriptors were left, or the fork "
-          "took "
-          "longer than 10 s); start the process with the 'spawn' method (multiprocessing_context='spawn'), or put the "
-          "tensor into shared memory "
-          "first (tensor.share_memory_())\n";
+          "closed descriptors that are not its own, may not serve page faults, no descriptors were left, or the "
+          "fork took longer than 10 s); start the process with the 'spawn' method "
+          "(multiprocessing_context='spawn'), or put the tensor into shared memory first (tensor.share_memory_())\n";
       tell(kText);
       ::signal(SIGSEGV, SIG_DFL);
       return;  // The instruction runs again and ends the process.

@@ -312,9 +312,10 @@ std::optional<UniqueFd> Pager::before_fork() {
   const std::lock_guard lock(mutex_);
   const std::uint64_t own = slots_needed(heap_.blocks_in_use()), all = file_->capacity_slots();
   const std::uint64_t rest = own < all ? all - own : 0;
-  const std::uint64_t promised = *demand <= rest ? *demand : rest / 2;
+  // What has been promised already stands.
+  const std::uint64_t promised = *demand <= rest ? *demand : std::max<std::uint64_t>(rest / 2, slots_for_children());
   const DiskWait wait(config_.asks_for_space);
-  if (promised > slots_for_children() && file_->reserve(static_cast<std::uint32_t>(own + promised)))
+  if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
   machine_->allow_for_children(slots_for_children());
   return theirs;
