@@ -18,7 +18,9 @@ processes used more than a tenth of a core is marked with "!" and repeated once;
 or went among them: more steps are needed), with "~". Losses and weights must be equal in all cells."""
 
 import argparse
+import collections
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -229,6 +231,20 @@ def cells(options, folder):
     return peak, result
 
 
+def different_results(all_cells):
+    """The runs that did not print what most did, each with the first line in which it differs."""
+    runs = [(cell.name, number, run.results) for cell in all_cells for number, run in enumerate(cell.runs, 1)]
+    usual = collections.Counter(tuple(results) for _, _, results in runs).most_common(1)[0][0]
+    different = []
+    for name, number, results in runs:
+        pairs = enumerate(itertools.zip_longest(usual, results, fillvalue="nothing"))
+        line = next((line for line, (expected, printed) in pairs if expected != printed), None)
+        if line is not None:
+            printed = results[line] if line < len(results) else "nothing"
+            different.append(f"{name}, round {number}: line {line + 1} of {len(usual)} is {printed}")
+    return different
+
+
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
     print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}"
@@ -295,16 +311,18 @@ def main():
         finally:
             if options.swap:
                 options.swap.end()
-        results = {tuple(run.results) for cell in all_cells for run in cell.runs}
+        others = different_results(all_cells)
         rows = [cell.figures() for cell in all_cells]
     print(f"{options.example} {' '.join(options.arguments)}: peak {peak / 2**20:.0f} MiB, {options.rounds} rounds of "
           f"{options.steps} steps, medians of the last {LAST}")
     print_table(rows)
-    print("losses and weights: " + ("equal in all cells" if len(results) == 1 else "DIFFERENT"))
+    print("losses and weights: " + ("DIFFERENT" if others else "equal in all cells"))
+    for other in others:
+        print(f"  {other}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"example": options.example, "peak_bytes": peak, "rows": rows, "equal": len(results) == 1}, file, indent=2)
-    return 0 if len(results) == 1 else 1
+            json.dump({"example": options.example, "peak_bytes": peak, "rows": rows, "different": others}, file, indent=2)
+    return 1 if others else 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ Foresight::Foresight(std::span<const Row> rows, std::uint32_t kernels)
     next_[row] = rows[row].uses.front().value;
     by_next_use_.emplace(next_[row], row);
     for (BlockId block = rows[row].blocks.first; block < rows[row].blocks.end(); ++block.value)
-      use(block).planned = true;
+      use(block).row = row;
   }
 }
 
@@ -39,9 +39,9 @@ void Foresight::passed(KernelId kernel) {
   last_ = kernel;
   ++passed_;
   for (const std::uint32_t row : used_at_[kernel.value]) {
-    by_next_use_.erase({next_[row], row});
+    const bool listed = by_next_use_.erase({next_[row], row}) > 0;
     next_[row] = next_use(row, kernel);
-    by_next_use_.emplace(next_[row], row);
+    if (listed) by_next_use_.emplace(next_[row], row);
   }
 }
 
@@ -49,7 +49,10 @@ void Foresight::used(BlockRange blocks) {
   if (kernels_ == 0) return;
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
     Use& known = use(block);
-    if (known.planned) continue;
+    if (known.row) {
+      by_next_use_.emplace(next_[*known.row], *known.row);
+      continue;
+    }
     known.last = passed_;
     if (!std::exchange(known.listed, true)) by_last_use_.emplace(passed_, block.value);
   }
@@ -87,11 +90,16 @@ std::optional<BlockId> Foresight::idle(const PageTable& table) {
   return std::nullopt;
 }
 
-std::optional<BlockId> Foresight::victim(const PageTable& table) const {
-  for (auto at = by_next_use_.rbegin(); at != by_next_use_.rend(); ++at) {
+std::optional<BlockId> Foresight::victim(const PageTable& table) {
+  for (auto at = by_next_use_.end(); at != by_next_use_.begin();) {
+    --at;
+    bool gone = true;
     const BlockRange blocks = rows_[at->second].blocks;
-    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
       if (could_leave(block, table) && !stayed_.contains(block)) return block;
+      gone = gone && (!table.live(block) || table.state(block) == BlockState::stored);
+    }
+    if (gone) at = by_next_use_.erase(at);
   }
   return std::nullopt;
 }

@@ -28,21 +28,21 @@ class Foresight {
 
   // This kernel has ended.
   void passed(KernelId kernel);
-  // Somebody uses these blocks now, or is about to; planned ones among them change nothing.
+  // Somebody uses these blocks now, or is about to. Whatever brings a block to life or to the device must say so.
   void used(BlockRange blocks);
   // They could not leave: others are victims before them until the plan's iteration is over.
   void stayed(BlockRange blocks);
   // A block that could leave, of which the plan knows nothing and which nobody has used for kIdleAfter iterations.
   std::optional<BlockId> idle(const PageTable& table);
   // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.
-  std::optional<BlockId> victim(const PageTable& table) const;
+  std::optional<BlockId> victim(const PageTable& table);
 
  private:
   // Not one: what is used once in each iteration, but not always at the same kernel, must stay.
   static constexpr std::uint64_t kIdleAfter = 2;
   struct Use {
-    bool planned = false;
-    bool listed = false;  // in by_last_use_, with this time or an earlier one
+    std::optional<std::uint32_t> row;  // if it is planned
+    bool listed = false;               // else: in by_last_use_, with this time or an earlier one
     std::uint64_t last = 0;
   };
 
@@ -56,6 +56,7 @@ class Foresight {
   KernelId last_{};
   std::vector<std::vector<std::uint32_t>> used_at_;  // rows, by kernel
   std::vector<std::uint64_t> next_;                  // by row: kernels from the very first one on
+  // Rows, but for some that are wholly away or dead: with much more below than on the device those come first.
   std::set<std::pair<std::uint64_t, std::uint32_t>> by_next_use_;
   std::uint64_t passed_ = 0;  // kernels of the plan
   std::vector<Use> uses_;     // by block

@@ -46,6 +46,26 @@ TEST_F(FourBlocks, WhatIsPinnedDeadOrAwayIsPassedOver) {
   EXPECT_EQ(foresight.victim(table), std::nullopt);  // of block 4 nothing is known
 }
 
+TEST_F(FourBlocks, WhatComesBackOrToLifeAgainMayLeaveAgain) {
+  for (const std::uint32_t block : {2u, 3u}) {
+    table.evict({block}, Tier::host);
+    table.evicted({block});
+  }
+  table.release({1});
+  EXPECT_EQ(foresight.victim(table), BlockId{0});
+  table.pin({0});
+  EXPECT_EQ(foresight.victim(table), std::nullopt);
+  foresight.used({{1}, 1});
+  table.retain({1});
+  EXPECT_EQ(foresight.victim(table), BlockId{1});
+  table.pin({1});
+  table.fetch({3});
+  foresight.used({{3}, 1});
+  EXPECT_EQ(foresight.victim(table), std::nullopt);  // It is on its way.
+  table.fetched({3});
+  EXPECT_EQ(foresight.victim(table), BlockId{3});
+}
+
 TEST_F(FourBlocks, WhatCouldNotLeaveIsPassedOverUntilTheIterationIsOver) {
   foresight.stayed({{2}, 2});
   EXPECT_EQ(foresight.victim(table), BlockId{1});
