@@ -150,14 +150,20 @@ class Cell:
 
     def __init__(self, name, command, report=None, beside=lambda: None):
         """`beside`: the command that is to run meanwhile, if any."""
-        self.name, self.command, self.report, self.beside, self.runs = name, command, report, beside, []
+        self.name, self.command, self.report, self.beside = name, command, report, beside
+        self.runs = []
+        self.results = []  # of these, and of those that were disturbed more
 
     def run(self):
-        run = Run(self.command, self.report, self.beside())
+        run = self.one_run()
         if run.foreign_cores > FOREIGN:
-            again = Run(self.command, self.report, self.beside())
-            run = min(run, again, key=lambda one: one.foreign_cores)
+            run = min(run, self.one_run(), key=lambda one: one.foreign_cores)
         self.runs.append(run)
+        return run
+
+    def one_run(self):
+        run = Run(self.command, self.report, self.beside())
+        self.results.append(run.results)
         return run
 
     def figures(self):
@@ -233,7 +239,7 @@ def cells(options, folder):
 
 def different_results(all_cells):
     """The runs that did not print what most did, each with the first line in which it differs."""
-    runs = [(cell.name, number, run.results) for cell in all_cells for number, run in enumerate(cell.runs, 1)]
+    runs = [(cell.name, number, results) for cell in all_cells for number, results in enumerate(cell.results, 1)]
     usual = collections.Counter(tuple(results) for _, _, results in runs).most_common(1)[0][0]
     different = []
     for name, number, results in runs:
@@ -241,7 +247,7 @@ def different_results(all_cells):
         line = next((line for line, (expected, printed) in pairs if expected != printed), None)
         if line is not None:
             printed = results[line] if line < len(results) else "nothing"
-            different.append(f"{name}, round {number}: line {line + 1} of {len(usual)} is {printed}")
+            different.append(f"{name}, run {number}: line {line + 1} of {len(usual)} is {printed}")
     return different
 
 

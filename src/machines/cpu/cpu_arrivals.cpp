@@ -87,6 +87,7 @@ void CpuMachine::start_reads() {
 
 void CpuMachine::start_transfer(BlockId id, bool write) {
   Block& block = at(id);
+  CHECK(block.has_slot && !block.transferring);
   block.transferring = true;
   (write ? writing_ : reading_).starts(jobs_.at(block.job).move.urgency);
   (write ? stats_.writes : stats_.reads).note((write ? writing_ : reading_).count(), {}, now());

@@ -64,6 +64,7 @@ void CpuMachine::begin_eviction(Job& job) {
 
 // See Note [Clean copies].
 bool CpuMachine::has_current_copy(const Block& block) {
+  CHECK(block.has_slot || !block.stored);
   const bool current = block.stored && content_hash(block.buffer) == *block.stored;
   if (block.has_slot && !current) stats_.found_unseen_write();
   return current;
@@ -153,6 +154,7 @@ void CpuMachine::finish_write(Job& job) {
   }
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
+    CHECK(block.has_slot);
     mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
     --device_in_use_;
     block.state = BlockState::stored;
@@ -182,6 +184,7 @@ void CpuMachine::handle(const Discard& command) {
       give_back_slot(id);
       continue;
     }
+    CHECK(block.tensors == 0);
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
       keep_for_children(id);

@@ -46,22 +46,18 @@ class MovingMapper final : public BlockMapper {
     return 0;
   }
 
-  int put_back(std::byte* block, std::byte* buffer) override { return map(block, buffer); }
+  int put_back(std::byte* block, std::byte* buffer) override { return fill(block, buffer, true); }
   void let_go(std::byte*, std::byte* buffer) override { pool_.push_back(buffer); }
 
   std::byte* arrival_buffer() override { return take_frame(); }
   std::uint32_t arrival_buffers(Urgency) const override { return device_frames_; }  // The frames themselves.
 
-  int map(std::byte* block, std::byte* buffer) override {
-    const int error = userfault_.move(block, buffer, kBlockBytes.value, kReturnPatience);
-    if (error == 0) empty_.push_back(buffer);
-    return error;
-  }
+  int map(std::byte* block, std::byte* buffer) override { return fill(block, buffer, false); }
   void give_up(std::byte* buffer) override { pool_.push_back(buffer); }
 
   // Nothing is copied: the frame changes its budget. Free ones belong to whichever has room.
   std::byte* keep_in_host(std::byte*, std::byte* buffer) override { return buffer; }
-  int map_from_host(std::byte* block, std::byte* host) override { return map(block, host); }
+  int map_from_host(std::byte* block, std::byte* host) override { return fill(block, host, true); }
   void give_up_host(std::byte* host) override { pool_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t, std::uint32_t host_in_use) const override {
@@ -70,6 +66,12 @@ class MovingMapper final : public BlockMapper {
   const MemoryRange& staging() const override { return staging_; }
 
  private:
+  int fill(std::byte* block, std::byte* frame, bool may_have_holes) {
+    const int error = userfault_.move(block, frame, kBlockBytes.value, kReturnPatience, nullptr, may_have_holes);
+    if (error == 0) empty_.push_back(frame);
+    return error;
+  }
+
   std::byte* take_frame() {
     if (!pool_.empty()) {
       std::byte* frame = pool_.back();

@@ -140,7 +140,7 @@ std::size_t Userfault::read(std::span<Fault> into) const {
 }
 
 int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
-                    bool* came_back) const {
+                    bool* came_back, bool may_have_holes) const {
   std::size_t done = 0;
   const auto give_up_at = std::chrono::steady_clock::now() + patience;
   for (int tries = 0;; ++tries) {
@@ -148,8 +148,7 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     request.dst = number(to) + done;
     request.src = number(from) + done;
     request.len = bytes - done;
-    // The script may have dropped pages by madvise: they are zeroes.
-    request.mode = UFFDIO_MOVE_MODE_DONTWAKE | UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES;
+    request.mode = UFFDIO_MOVE_MODE_DONTWAKE | (may_have_holes ? UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES : 0);
     if (::ioctl(fd(), UFFDIO_MOVE, &request) == 0) return 0;
     const int error = errno;
     if (request.move > 0) done += static_cast<std::size_t>(request.move);

@@ -49,9 +49,10 @@ class Userfault {
 
   // Moves the pages atomically. Pages that the kernel holds for a moment are tried again until `patience` is over; then
   // all are back where they were and the result is EBUSY. Who waits for them goes on waiting, until wake().
-  // `came_back`: whether it failed after some had been moved.
+  // `came_back`: whether it failed after some had been moved. Pages may lack where the script has dropped them by
+  // madvise: such holes are zeroes as soon as they are touched. Elsewhere a hole is an error, ENOENT.
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
-           bool* came_back = nullptr) const;
+           bool* came_back = nullptr, bool may_have_holes = true) const;
   // Maps new pages with these contents. Who waits for them goes on waiting, until wake().
   int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
   // Maps zeroes and wakes who waits for them.
