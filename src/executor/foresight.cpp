@@ -14,8 +14,7 @@ Foresight::Foresight(std::span<const Row> rows, std::uint32_t kernels)
     for (const KernelId use : rows[row].uses) used_at_[use.value].push_back(row);
     next_[row] = rows[row].uses.front().value;
     by_next_use_.emplace(next_[row], row);
-    for (BlockId block = rows[row].blocks.first; block < rows[row].blocks.end(); ++block.value)
-      use(block).row = row;
+    for (BlockId block = rows[row].blocks.first; block < rows[row].blocks.end(); ++block.value) use(block).row = row;
   }
 }
 
