@@ -290,21 +290,44 @@ TEST(Executor, ADeadTensorsCopyIsGivenUpAtOnce) {
   EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
 }
 
-// Kernel 1 makes something in block 0, and kernel 2 in block 2; there is room for two blocks.
-TEST(Executor, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
+// Three blocks, of which the device has room for two: 0 and 1 are there and live.
+struct MakesSomething {
+  explicit MakesSomething(std::vector<std::vector<BlockRange>> made_by_kernel) : births(std::move(made_by_kernel)) {
+    PageTable table({kBlockBytes * 2, {}, kBlockBytes * 10});
+    table.add_blocks(3, kBlockBytes);
+    for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
+    executor.emplace(std::move(table), ExecutorOptions{.migration = {.keep_dead_blocks = true}});
+    executor->adopt(plan, 3, {.homes = homes, .rows = {}, .births = births});
+    for (const std::uint32_t block : {0u, 1u}) tell(Allocated{{block}, {{block}, 1}});
+  }
+  std::vector<Command> tell(const Event& event) {
+    std::vector<Command> commands;
+    executor->on(event, commands);
+    return commands;
+  }
+
   const Plan plan;
   const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}};
-  const std::vector<std::vector<BlockRange>> births = {{}, {{{0}, 1}}, {{{2}, 1}}};
-  PageTable table({kBlockBytes * 2, {}, kBlockBytes * 10});
-  table.add_blocks(3, kBlockBytes);
-  for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
-  Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
-  executor.adopt(plan, 3, {.homes = homes, .rows = {}, .births = births});
-  std::vector<Command> commands;
-  for (const std::uint32_t block : {0u, 1u}) executor.on(Allocated{{block}, {{block}, 1}}, commands);
-  executor.on(Freed{{0}, {{0}, 1}}, commands);
-  commands.clear();
-  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  const std::vector<std::vector<BlockRange>> births;
+  std::optional<Executor> executor;
+};
+
+TEST(Executor, NothingThatThePlanKeepsLeavesForWhatLaterKernelsMake) {
+  MakesSomething run({{}, {}, {{{2}, 1}}});
+  for (const std::uint32_t kernel : {0u, 1u}) {
+    EXPECT_EQ(run.tell(KernelReady{{0}, {kernel}, {}}).size(), 1u) << "the launch";
+    run.tell(KernelDone{{0}});
+  }
+  const std::vector<Command> commands = run.tell(KernelReady{{0}, {2}, {}});
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Move>(commands[1]));
+}
+
+TEST(Executor, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
+  MakesSomething run({{{{2}, 1}}, {{{0}, 1}}, {}});
+  Executor& executor = *run.executor;
+  run.tell(Freed{{0}, {{0}, 1}});
+  std::vector<Command> commands = run.tell(KernelReady{{0}, {0}, {}});
   ASSERT_EQ(commands.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<Launch>(commands[0]));
   ASSERT_TRUE(std::holds_alternative<Move>(commands[1]));

@@ -39,8 +39,10 @@ void Foresight::passed(KernelId kernel) {
   ++passed_;
   for (const std::uint32_t row : used_at_[kernel.value]) {
     const bool listed = by_next_use_.erase({next_[row], row}) > 0;
+    const bool listed_dead = dead_by_next_use_.erase({next_[row], row}) > 0;
     next_[row] = next_use(row, kernel);
     if (listed) by_next_use_.emplace(next_[row], row);
+    if (listed_dead) dead_by_next_use_.emplace(next_[row], row);
   }
 }
 
@@ -61,6 +63,24 @@ void Foresight::stayed(BlockRange blocks) {
   if (kernels_ == 0) return;
   used(blocks);
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) stayed_.insert(block);
+}
+
+void Foresight::died(BlockId block) {
+  if (kernels_ == 0) return;
+  if (const auto row = use(block).row) dead_by_next_use_.emplace(next_[*row], *row);
+}
+
+std::optional<BlockId> Foresight::dead(const PageTable& table) {
+  const auto first = table.dead();
+  if (!first || kernels_ == 0 || !use(*first).row) return first;
+  while (!dead_by_next_use_.empty()) {
+    const auto last = std::prev(dead_by_next_use_.end());
+    const BlockRange blocks = rows_[last->second].blocks;
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+      if (table.is_dead(block)) return block;
+    dead_by_next_use_.erase(last);
+  }
+  return first;
 }
 
 bool Foresight::could_leave(BlockId block, const PageTable& table) const {

@@ -32,6 +32,10 @@ class Foresight {
   void used(BlockRange blocks);
   // They could not leave: others are victims before them until the plan's iteration is over.
   void stayed(BlockRange blocks);
+  // Nobody lives in this block any more, and it is still on the device.
+  void died(BlockId block);
+  // A dead block: one that no plan knows of, else the one that will live again last.
+  std::optional<BlockId> dead(const PageTable& table);
   // A block that could leave, of which the plan knows nothing and which nobody has used for kIdleAfter iterations.
   std::optional<BlockId> idle(const PageTable& table);
   // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.
@@ -58,8 +62,9 @@ class Foresight {
   std::vector<std::uint64_t> next_;                  // by row: kernels from the very first one on
   // Rows, but for some that are wholly away or dead: with much more below than on the device those come first.
   std::set<std::pair<std::uint64_t, std::uint32_t>> by_next_use_;
-  std::uint64_t passed_ = 0;  // kernels of the plan
-  std::vector<Use> uses_;     // by block
+  std::set<std::pair<std::uint64_t, std::uint32_t>> dead_by_next_use_;  // rows that may have dead blocks
+  std::uint64_t passed_ = 0;                                            // kernels of the plan
+  std::vector<Use> uses_;                                               // by block
   // Blocks that are not planned, on the device or not. The times may be too early, and are put right on the way out.
   std::set<std::pair<std::uint64_t, std::uint32_t>> by_last_use_;
   std::set<BlockId> stayed_;

@@ -66,6 +66,27 @@ TEST_F(FourBlocks, WhatComesBackOrToLifeAgainMayLeaveAgain) {
   EXPECT_EQ(foresight.victim(table), BlockId{3});
 }
 
+TEST_F(FourBlocks, OfTheDeadOneThatNoPlanKnowsOfGoesFirstAndThenTheOneThatLivesAgainLast) {
+  const auto die = [&](std::uint32_t block) {
+    table.release({block});
+    foresight.died({block});
+  };
+  run(0);
+  for (const std::uint32_t block : {1u, 0u, 2u}) die(block);
+  EXPECT_EQ(foresight.dead(table), BlockId{0});  // in the next iteration
+  run(1);
+  run(2);
+  EXPECT_EQ(foresight.dead(table), BlockId{2});
+  table.hold({2});
+  EXPECT_EQ(foresight.dead(table), BlockId{0});
+  table.drop({0});
+  EXPECT_EQ(foresight.dead(table), BlockId{1});
+  table.retain({1});
+  EXPECT_EQ(foresight.dead(table), std::nullopt);
+  for (const std::uint32_t block : {4u, 1u}) die(block);
+  EXPECT_EQ(foresight.dead(table), BlockId{4});
+}
+
 TEST_F(FourBlocks, WhatCouldNotLeaveIsPassedOverUntilTheIterationIsOver) {
   foresight.stayed({{2}, 2});
   EXPECT_EQ(foresight.victim(table), BlockId{1});

@@ -72,7 +72,7 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
       give_up_copy(block, out);
       [[fallthrough]];
     case BlockState::resident:
-      if (options_.keep_dead_blocks) return;
+      if (options_.keep_dead_blocks) return foresight_.died(block);
       return drop(block, out);
     case BlockState::stored:
       discard(block, table_.lower(block), out);
@@ -136,7 +136,10 @@ void Migration::begin_plan(PlanOptions options, Foresight foresight) {
   plan_ = options;
   foresight_ = std::move(foresight);
   for (BlockId block{0}; block.value < table_.block_count(); ++block.value)
-    if (table_.live(block)) foresight_.used({block, 1});  // What it knows nothing of counts as used now.
+    if (table_.live(block))
+      foresight_.used({block, 1});  // What it knows nothing of counts as used now.
+    else if (table_.is_dead(block))
+      foresight_.died(block);
   expected_.clear();
   evictions_ = {};
   prefetches_ = {};
@@ -154,7 +157,7 @@ void Migration::expect(std::span<const std::vector<BlockRange>> births, std::vec
           table_.hold(block);  // What died here leaves its frame.
           ready.insert(block);
         } else if (!table_.live(block) && table_.state(block) == BlockState::empty) {
-          expected_.push_back(block);
+          expected_.push_back({.block = block, .now = &kernel == &births.front()});
         }
       });
   give_up_ready_frames(out);
@@ -314,7 +317,7 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
     }
     const BlockRange piece = first_piece(wish.rest);
     // What is dead may always go.
-    while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*table_.dead(), out);
+    while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*foresight_.dead(table_), out);
     births_ahead_ ? evict_ahead(bytes_of(piece), out) : evict_idle(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan},

@@ -68,8 +68,8 @@ class Migration {
   Foresight& foresight() { return foresight_; }
   bool keeps_copies() const { return plan_.keeps_copies; }
   // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
-  // as soon as nothing is more urgent and something that nobody uses can leave for it. What was expected and has not
-  // come gives its frames up.
+  // as soon as nothing is more urgent and something can leave for it: for the first kernel whatever nobody uses, for
+  // the others only what the plan does not keep. What was expected and has not come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
   void drop_planned_prefetches();
   // Somebody writes to these blocks from now on: copies below are worth nothing.
@@ -114,6 +114,11 @@ class Migration {
     bool recalled = false;  // a Cancel is on its way
   };
 
+  struct Expected {
+    BlockId block;
+    bool now = false;  // by the kernel that is about to start
+  };
+
   // The longest run at the start of `rest`, at most a piece, in the state of its first block.
   BlockRange first_piece(BlockRange rest) const;
   Bytes bytes_of(BlockRange blocks) const;
@@ -133,6 +138,7 @@ class Migration {
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
   void leave(BlockId victim, Tier to, const Asker& by, std::vector<Command>& out);
+  std::optional<BlockId> spare_victim();
   std::optional<BlockId> next_victim();
   std::optional<BlockId> planned_victim();
   bool is_next_planned(BlockId block, Tier to) const;
@@ -154,7 +160,7 @@ class Migration {
   MigrationOptions options_;
   Protection protection_;
   std::deque<Wish> urgent_;                   // faults and needs, faults first
-  std::deque<BlockId> expected_;              // will be touched for the first time soon
+  std::deque<Expected> expected_;             // will be touched for the first time soon
   std::set<BlockId> ready_frames_;            // have their frames for that, and nobody lives in them yet
   PerTier<PlannedQueue> evictions_;           // by destination
   PerTier<PlannedQueue> prefetches_;          // by source

@@ -97,12 +97,17 @@ void Migration::leave(BlockId victim, Tier to, const Asker& by, std::vector<Comm
     if (is_next_planned(victim, planned)) evictions_[planned].drop_front(1, planned == to);
 }
 
-// What is dead, else what nobody seems to need, else what the plan has asked to leave and is not on its way yet, else
-// what is needed last, as far as that is known.
-std::optional<BlockId> Migration::next_victim() {
-  if (const auto dead = table_.dead()) return dead;
+// What need not come back for the plan's sake: what is dead, else what nobody seems to need, else what the plan has
+// asked to leave and is not on its way yet.
+std::optional<BlockId> Migration::spare_victim() {
+  if (const auto dead = foresight_.dead(table_)) return dead;
   if (const auto idle = foresight_.idle(table_)) return idle;
-  if (const auto planned = planned_victim()) return planned;
+  return planned_victim();
+}
+
+// Such a one, else what is needed last, as far as that is known.
+std::optional<BlockId> Migration::next_victim() {
+  if (const auto spare = spare_victim()) return spare;
   if (const auto last = foresight_.victim(table_)) return last;
   return table_.victim();
 }
@@ -142,11 +147,12 @@ bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& ou
 
 bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   for (; !expected_.empty(); expected_.pop_front()) {
-    const BlockId block = expected_.front();
+    const auto [block, now] = expected_.front();
     if (table_.state(block) != BlockState::empty) continue;
     while (table_.room(Tier::device) < table_.bytes(block)) {
       if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
-      const auto victim = next_victim();
+      // For later kernels the plan makes room itself: what it keeps would only have to come back.
+      const auto victim = now ? next_victim() : spare_victim();
       if (!victim || !send_away(*victim, Urgency::need, out)) return false;
     }
     if (!table_.live(block)) {  // Nobody lives in it yet, and it must not go at once.

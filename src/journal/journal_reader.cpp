@@ -29,7 +29,8 @@ JournalReader::JournalReader(Source source, std::string name)
     : source_(std::move(source)),
       name_(std::move(name)),
       decompressor_(ZSTD_createDCtx(), ZSTD_freeDCtx),
-      compressed_(kPiece, '\0') {
+      compressed_(kPiece, '\0'),
+      piece_(kPiece, '\0') {
   CHECK(decompressor_ != nullptr);
   CHECK(ZSTD_isError(ZSTD_DCtx_setParameter(decompressor_.get(), ZSTD_d_windowLogMax, kMostWindowLog)) == 0);
 }
@@ -92,15 +93,14 @@ Result<bool> JournalReader::more() {
       compressed_at_ = 0;
       if (compressed_size_ == 0) return false;
     }
-    const std::size_t before = bytes_.size();
-    bytes_.resize(before + kPiece);
     ZSTD_inBuffer in{compressed_.data(), compressed_size_, compressed_at_};
-    ZSTD_outBuffer out{bytes_.data() + before, kPiece, 0};
+    ZSTD_outBuffer out{piece_.data(), piece_.size(), 0};
     const std::size_t rest = ZSTD_decompressStream(decompressor_.get(), &out, &in);
-    bytes_.resize(before + out.pos);
+    bytes_.append(piece_, 0, out.pos);
     compressed_at_ = in.pos;
     inside_frame_ = rest != 0;
-    more_inside_ = out.pos == kPiece;  // The decompressor holds what did not fit, whether there is more input or not.
+    more_inside_ =
+        out.pos == piece_.size();  // The decompressor holds what did not fit, whether there is more input or not.
     if (ZSTD_isError(rest) != 0)
       return fail(Errc::bad_input,
                   fmt::format("{} is damaged after record {}: {}", name_, records_, ZSTD_getErrorName(rest)));

@@ -44,7 +44,7 @@ class JournalReader {
   Source source_;
   std::string name_;
   std::unique_ptr<ZSTD_DCtx_s, std::size_t (*)(ZSTD_DCtx_s*)> decompressor_;
-  std::string compressed_;
+  std::string compressed_, piece_;  // from the source; out of the decompressor
   std::size_t compressed_at_ = 0, compressed_size_ = 0;
   bool more_inside_ = false, inside_frame_ = false;
   std::string bytes_;  // decompressed

@@ -45,9 +45,9 @@ void PageTable::pin(BlockId id) { ++blocks_[id.value].pins; }
 void PageTable::unpin(BlockId id) {
   Block& block = blocks_[id.value];
   CHECK(block.pins > 0);
-  if (--block.pins > 0) return;
-  // It may stand before the cursor, which promised that everything there is pinned.
-  cursor_ = live_.head;
+  if (--block.pins > 0 || !block.listed || &order_of(block) != &live_) return;
+  // If it stands before the cursor, not everything there is pinned any more.
+  if (cursor_ == kNone || block.listed_at < blocks_[cursor_].listed_at) cursor_ = id.value;
 }
 
 void PageTable::populate(BlockId id) {
@@ -177,6 +177,7 @@ void PageTable::list(std::uint32_t index) {
   CHECK(!block.listed);
   Order& order = order_of(block);
   block.listed = true;
+  block.listed_at = ++listings_;
   block.previous = order.tail;
   block.next = kNone;
   if (order.tail == kNone)

@@ -13,8 +13,8 @@
 namespace spillway {
 
 // Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value
-// with one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which is amortised
-// O(1) as long as pins change rarely.
+// with one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which looks at each
+// pinned block once until one before it is unpinned.
 //
 // Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
 // below (evicted) or dropped; a lower tier from the start of the eviction until its copy is given up: when the bytes
@@ -78,7 +78,11 @@ class PageTable {
   Bytes copies(Tier tier) const { return copy_bytes_[tier]; }
   // A clean block that could leave; O(clean blocks).
   std::optional<BlockId> clean_victim() const;
-  // A resident block that no tensor lives in, if there is one.
+  // A block on the device that no tensor lives in and that is not held: whether it is one; the one that died first.
+  bool is_dead(BlockId block) const {
+    const Block& one = blocks_[block.value];
+    return one.listed && one.tensors == 0 && !one.held;
+  }
   std::optional<BlockId> dead() const {
     return dead_.head == kNone ? std::nullopt : std::optional(BlockId{dead_.head});
   }
@@ -101,6 +105,7 @@ class PageTable {
     std::uint32_t bytes = 0;
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
+    std::uint64_t listed_at = 0;  // counts on: whoever stands before in a list has less
   };
   // Blocks on the device in the order of their arrival: an intrusive list.
   struct Order {
@@ -121,6 +126,7 @@ class PageTable {
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   PerTier<Bytes> copy_bytes_;
   Order live_, dead_;
+  std::uint64_t listings_ = 0;
   std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };
 

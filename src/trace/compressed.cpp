@@ -26,15 +26,13 @@ Result<std::string> decompress_zstd(std::string_view content, Bytes limit, const
   std::string text;
   ZSTD_inBuffer in{content.data(), content.size(), 0};
   std::size_t missing = 0;  // an estimate of what the frame still needs; 0 at its end
-  const std::size_t step = ZSTD_DStreamOutSize();
+  std::string piece(ZSTD_DStreamOutSize(), '\0');
   for (bool output_was_full = false; in.pos < in.size || output_was_full;) {
     // The declared size in a frame's header is not trusted: we grow by what really comes.
-    const std::size_t used = text.size();
-    text.resize(used + step);
-    ZSTD_outBuffer out{text.data() + used, step, 0};
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
     const std::size_t at = in.pos;
     missing = ZSTD_decompressStream(context.get(), &out, &in);
-    text.resize(used + out.pos);
+    text.append(piece, 0, out.pos);
     if (ZSTD_isError(missing) != 0)
       return fail(Errc::bad_input, fmt::format("cannot decompress {}: {} near byte {}; make the file again", where,
                                                ZSTD_getErrorName(missing), at));
@@ -43,7 +41,7 @@ Result<std::string> decompress_zstd(std::string_view content, Bytes limit, const
           Errc::bad_input,
           fmt::format("cannot decompress {}: it holds more than {}, the most that is read; is it the file you meant?",
                       where, to_text(limit)));
-    output_was_full = out.pos == step && missing != 0;
+    output_was_full = out.pos == piece.size() && missing != 0;
   }
   if (missing != 0)
     return fail(

@@ -88,6 +88,9 @@ def steps_within_the_backward_pass_are_one(with_session):
     trace, said = run(with_session, "steps_in_backward.py")
     check(said["iterations"] == "6", said)
     check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
+    trace, said = run(with_session, "steps_in_backward_beside.py")
+    check(said["iterations"] == "6", said)
+    check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
 
 
 def recomputing_is_part_of_the_backward_pass(with_session):

@@ -148,7 +148,7 @@ void Pager::run() noexcept {
     if (executor.failure()) return fail_for_good(explain(*executor.failure()));
     traffic_.asked(commands);
     machine_->submit(commands);
-    if (config_.on_progress) config_.on_progress(stats());
+    if (config_.on_progress && !machine_->has_events()) config_.on_progress(stats());
   }
 }
 

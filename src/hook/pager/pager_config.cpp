@@ -30,8 +30,8 @@ Result<PagerSize> size_of(const PagerConfig& config) {
   if (config.check_least_budget && config.device < least)
     return fail(
         Errc::usage,
-        fmt::format("--device-memory {} is too little: the least is {}, {} blocks of {} for each of the {} CPUs "
-                    "that the script may use; give more, or fewer CPUs (taskset -c 0)",
+        fmt::format("device memory of {} is too little: the least is {}, {} blocks of {} for each of the {} CPUs "
+                    "that the script may use; give more (--device-memory), or fewer CPUs (taskset -c 0)",
                     to_text(config.device), to_text(least), kBlocksForACpu, to_text(kBlockBytes),
                     least.value / (kBlockBytes * kBlocksForACpu).value));
   TRY(const Bytes memory, usable_memory());

@@ -15,13 +15,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where control groups say what memory may be and is used, in both of their versions.
+// Where control groups say what memory may be and is used, in both of their versions, and what the kernel caches of
+// files in that, which it gives up for others.
 struct Hierarchy {
   const char *root, *controllers, *limit, *used;
+  std::array<std::string_view, 2> cached;  // lines of memory.stat
 };
 constexpr std::array kHierarchies{
-    Hierarchy{"/sys/fs/cgroup", "", "memory.max", "memory.current"},
-    Hierarchy{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"}};
+    Hierarchy{"/sys/fs/cgroup", "", "memory.max", "memory.current", {"active_file ", "inactive_file "}},
+    Hierarchy{"/sys/fs/cgroup/memory",
+              "memory",
+              "memory.limit_in_bytes",
+              "memory.usage_in_bytes",
+              {"total_active_file ", "total_inactive_file "}}};
 
 // The number in a control group's file; nothing if there is no such file or it says "max".
 std::optional<Bytes> limit_in(const fs::path& file) {
@@ -31,6 +37,24 @@ std::optional<Bytes> limit_in(const fs::path& file) {
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc{}) return std::nullopt;
   return Bytes{value};
+}
+
+// The number in the line of a text that begins so; 0 if there is none.
+Bytes number_after(std::string_view begin, std::string_view text) {
+  std::uint64_t value = 0;
+  for (std::size_t at = text.find(begin); at != std::string_view::npos; at = text.find(begin, at + 1)) {
+    if (at > 0 && text[at - 1] != '\n') continue;
+    std::from_chars(text.data() + at + begin.size(), text.data() + text.size(), value);
+    break;
+  }
+  return {value};
+}
+
+Bytes used_by(const Hierarchy& groups, const fs::path& group) {
+  Bytes used = limit_in(group / groups.used).value_or(Bytes{});
+  if (const auto stat = read_file((group / "memory.stat").string(), 1_MiB))
+    for (const std::string_view line : groups.cached) used = excess(used, number_after(line, *stat));
+  return used;
 }
 
 // The group that holds this process, relative to its hierarchy's root: "0::/user.slice" in version 2, or
@@ -55,7 +79,7 @@ std::optional<Bytes> group_limit(const Hierarchy& groups, bool less_what_is_used
   std::optional<Bytes> least;
   const auto look_at = [&](const fs::path& group) {
     auto limit = limit_in(group / groups.limit);
-    if (limit && less_what_is_used) *limit = excess(*limit, limit_in(group / groups.used).value_or(Bytes{}));
+    if (limit && less_what_is_used) *limit = excess(*limit, used_by(groups, group));
     if (limit && (!least || *limit < *least)) least = limit;
   };
   look_at(groups.root);

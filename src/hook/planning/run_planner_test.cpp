@@ -84,10 +84,10 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
 
 struct GivenToARun : testing::Test {
   Trace trace = training(3);
-  PlanningInput input = input_of(trace, "auto", 60);
+  PlanningInput input = input_of(trace, "auto", 48);
   GivenPlan given{.file = "my.plan", .plan = {}};
   void SetUp() override {
-    const auto before = plan_run(input_of(trace, "g10-once", 60), set_apart);
+    const auto before = plan_run(input_of(trace, "g10-once", 48), set_apart);
     ASSERT_TRUE(before && before->plan);
     EXPECT_FALSE(before->plan->given);
     given.plan = before->plan->run.plan;

@@ -8,6 +8,7 @@
 // would return its built-in allocator whatever has been set. Interposing dlopen instead would break RUNPATH, which
 // dlopen takes from its caller.
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,7 +65,14 @@ void check_version(Session* session, void* function_of_pytorch) noexcept {
 void decide(void* function_of_pytorch) noexcept {
   const char* name = std::getenv(kSessionVariable);
   if (name == nullptr || *name == '\0') return;
+  errno = 0;
   Session* session = open_session();
+  if (session == nullptr && errno == EACCES)
+    refuse(nullptr,
+           (Sentence() << "cannot open the session " << name << " that " << kSessionVariable
+                       << " names: it belongs to another user; start `spillway run` as the user whom the script "
+                          "runs as (within su, sudo or setpriv, not around it)")
+               .text());
   if (session == nullptr)
     refuse(nullptr,
            (Sentence()

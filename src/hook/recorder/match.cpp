@@ -12,8 +12,9 @@ class Matcher {
   Matcher(Group first, Group second, std::size_t period)
       : first_start_(first.front()->number), second_start_(second.front()->number), period_(period) {}
 
-  // Empty if the kernels do the same, else how they differ.
-  std::string compare(const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
+  // Empty if they could do the same, else how they differ.
+  static std::string compare_operators(const Segment& a, const SegmentKernel& x, const Segment& b,
+                                       const SegmentKernel& y) {
     if (x.name != y.name) return fmt::format("{} in one and {} in the other", x.name, y.name);
     if (x.phase != y.phase) return fmt::format("{} in different phases", x.name);
     if (x.shapes != y.shapes) return fmt::format("{} with other shapes", x.name);
@@ -21,9 +22,16 @@ class Matcher {
       return fmt::format("{} with {} and {} tensors", x.name, x.accesses.size() + x.births.size(),
                          y.accesses.size() + y.births.size());
     for (std::size_t i = 0; i < x.births.size(); ++i)
+      if (const Bytes s = a.storages[x.births[i]].bytes, t = b.storages[y.births[i]].bytes; s != t)
+        return fmt::format("{} makes {} and {} bytes", x.name, s.value, t.value);
+    return {};
+  }
+
+  // Empty if they do it with the same memory, else how they differ.
+  std::string compare_memory(const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
+    for (std::size_t i = 0; i < x.births.size(); ++i)
       if (!pair(a.storages[x.births[i]], b.storages[y.births[i]], true))
-        return fmt::format("{} makes {} and {} bytes", x.name, a.storages[x.births[i]].bytes.value,
-                           b.storages[y.births[i]].bytes.value);
+        return fmt::format("{} makes other memory (tensor {})", x.name, i);
     for (std::size_t i = 0; i < x.accesses.size(); ++i)
       if (!same_access(a, x.accesses[i], b, y.accesses[i]))
         return fmt::format("{} uses other memory (argument {})", x.name, i);
@@ -76,22 +84,33 @@ class Matcher {
 
 std::expected<Roles, std::string> match(Group first, Group second, MatchOptions options) {
   CHECK(first.size() == second.size() && !first.empty());
-  Matcher matcher(first, second, std::max(options.period, first.size()));
-  for (std::size_t s = 0; s < first.size(); ++s) {
-    const Segment& a = *first[s];
-    const Segment& b = *second[s];
-    const std::size_t skip_a = s == 0 ? options.skipped_first : 0;
-    const std::size_t skip_b = s == 0 ? options.skipped_second : 0;
-    const std::size_t count = std::min(a.kernels.size() - skip_a, b.kernels.size() - skip_b);
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::string difference = matcher.compare(a, a.kernels[skip_a + k], b, b.kernels[skip_b + k]);
-      if (!difference.empty())
-        return std::unexpected(fmt::format("kernel {} of {}: {}", k + 1, b.kernels.size() - skip_b, difference));
+  // Nothing if it holds for all pairs of kernels that there are in both, else what `differs` says of the first other
+  // one.
+  const auto first_difference = [&](auto&& differs) -> std::expected<void, std::string> {
+    for (std::size_t s = 0; s < first.size(); ++s) {
+      const Segment& a = *first[s];
+      const Segment& b = *second[s];
+      const std::size_t skip_a = s == 0 ? options.skipped_first : 0;
+      const std::size_t skip_b = s == 0 ? options.skipped_second : 0;
+      const std::size_t count_a = a.kernels.size() - skip_a, count_b = b.kernels.size() - skip_b;
+      for (std::size_t k = 0; k < std::min(count_a, count_b); ++k) {
+        const std::string difference = differs(a, a.kernels[skip_a + k], b, b.kernels[skip_b + k]);
+        if (!difference.empty()) return std::unexpected(fmt::format("kernel {} of {}: {}", k + 1, count_b, difference));
+      }
+      if (count_a != count_b)
+        return std::unexpected(fmt::format("{} kernels in one and {} in the other", count_a, count_b));
     }
-    if (a.kernels.size() - skip_a != b.kernels.size() - skip_b)
-      return std::unexpected(
-          fmt::format("{} kernels in one and {} in the other", a.kernels.size() - skip_a, b.kernels.size() - skip_b));
-  }
+    return {};
+  };
+  // Apart, and first: that costs little, and scripts that never settle come here after each step.
+  const auto other_operators = first_difference(Matcher::compare_operators);
+  if (!other_operators) return std::unexpected(other_operators.error());
+  Matcher matcher(first, second, std::max(options.period, first.size()));
+  const auto other_memory =
+      first_difference([&](const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
+        return matcher.compare_memory(a, x, b, y);
+      });
+  if (!other_memory) return std::unexpected(other_memory.error());
   return matcher.take_roles();
 }
 

@@ -1,30 +1,39 @@
 #include "hook/torch/foreign_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway {
+namespace {
 
-void ForeignMemory::used(const std::vector<c10::StorageImpl*>& storages) {
+constexpr std::size_t kFew = 256;  // that are looked at in no time
+
+}  // namespace
+
+void ForeignMemory::used(const std::vector<c10::StorageImpl*>& storages, Remains& remains) {
   for (c10::StorageImpl* storage : storages) {
     const void* data = storage->_mutable_data_ptr_no_checks().get();
     const auto known = known_.find(data);
     if (known != known_.end()) {
       if (known->second.storage._unsafe_get_target() == storage && known->second.bytes == storage->nbytes()) continue;
       bytes_ -= known->second.bytes;
+      remains.push_back(std::move(known->second.storage));
       known_.erase(known);
     }
     known_.emplace(data, Known{c10::weak_intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage), storage->nbytes()});
     bytes_ += storage->nbytes();
   }
-  if (Bytes{bytes_} <= peak_) return;
-  forget_dead();
+  const std::uint64_t believed = known_.size() > kFew ? peak_.value + peak_.value / 16 : peak_.value;
+  if (bytes_ <= believed) return;
+  forget_dead(remains);
   peak_ = std::max(peak_, Bytes{bytes_});
 }
 
-void ForeignMemory::forget_dead() {
-  std::erase_if(known_, [&](const auto& entry) {
+void ForeignMemory::forget_dead(Remains& remains) {
+  std::erase_if(known_, [&](auto& entry) {
     if (!entry.second.storage.expired()) return false;
     bytes_ -= entry.second.bytes;
+    remains.push_back(std::move(entry.second.storage));
     return true;
   });
 }

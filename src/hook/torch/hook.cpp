@@ -111,13 +111,14 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.shapes = accesses.shapes;
   kernel->event.touches = std::move(accesses.touches);
   const Nanos start = now();
+  ForeignMemory::Remains remains;
   {
     const std::scoped_lock lock(mutex_);
     const int task = torch::autograd::get_current_graph_task_id();
     // A step may be made within a backward pass, as soon as a parameter has its gradient.
     const bool in_step = training.steps_open > 0;
     const bool backward = task != -1 && !(in_step && task == training.task);
-    if (task == -1 && steps_in_backward_) {
+    if (task == -1 && steps_in_backward_ && trains()) {  // Not one of a thread beside the backward pass.
       steps_in_backward_ = false;
       iteration_may_have_ended();
     }
@@ -138,7 +139,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
         kernel->place = {*place};
       }
     if (!op.ignored && is_recorded()) iterations_.kernel_starts(kernel->plan != nullptr);
-    foreign_.used(accesses.foreign);
+    foreign_.used(accesses.foreign, remains);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
   kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
@@ -215,7 +216,7 @@ void Hook::backward_may_have_ended(Phase next) {
 void Hook::iteration_may_have_ended() {
   ++ends_;
   const Nanos before = now();
-  if (before - costs_published_ > kCostsEvery) publish_costs();
+  if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
   if (!recorder_) return;
   recorder_->anchor();
@@ -244,7 +245,7 @@ bool Hook::something_moved() const {
 // Now and then, for nobody knows how the script will end.
 void Hook::publish_costs() {
   if (!something_moved()) return;
-  costs_published_ = now();
+  const Nanos begin = now();
   std::vector<TensorCost> alive;
   for (const Storages::Storage& storage : storages_.all()) alive.push_back(cost_of(storage, *memory_));
   std::vector<CostFigures> figures;
@@ -257,6 +258,9 @@ void Hook::publish_costs() {
                        .waited_for_bytes = cost.moved.waited_for.value});
   }
   set_costs(session_, figures);
+  costs_published_ = now();
+  // All tensors have been looked at, and there may be very many: no more than a hundredth of the time is for that.
+  costs_rest_ = std::max(kCostsEvery, Nanos{100 * (costs_published_ - begin).value});
 }
 
 void Hook::publish_rates() {

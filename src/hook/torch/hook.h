@@ -135,7 +135,7 @@ class Hook {
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
-  Nanos costs_published_;                               // when that was last
+  Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
   Iterations iterations_;
   ForeignMemory foreign_;
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one

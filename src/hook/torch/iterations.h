@@ -37,7 +37,8 @@ class Iterations {
     const auto is_same = [&](const std::vector<StorageId>& step) {
       return have_one_in_common(step, written) || (step.empty() && written.empty());
     };
-    if (std::ranges::any_of(steps_, is_same)) {
+    // Where each optimizer makes one step and is thrown away, none is ever the same again.
+    if (steps_.size() == kMostSteps || std::ranges::any_of(steps_, is_same)) {
       steps_.clear();
       begin_ = end_;
     }
@@ -59,6 +60,8 @@ class Iterations {
   }
 
  private:
+  static constexpr std::size_t kMostSteps = 4096;  // more than there are parameters with an optimizer of their own
+
   struct Kernels {
     std::uint64_t all = 0, planned = 0;
   };

@@ -94,6 +94,9 @@ class CpuMachine final : public Machine {
   // Fails with Errc::unavailable after stop(); any other failure is the end of what can be served.
   Result<Stamped> wait() override;
 
+  // Whether wait() would tell one at once. For the run loop.
+  bool has_events() const { return !answers_.empty() || !faults_.empty() || batch_at_ < batch_.messages.size(); }
+
   // Makes wait() fail.
   void stop();
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
