@@ -38,7 +38,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kPartOfFree = 0.9;  // of free memory, for a run without limit
+constexpr Bytes kForPython = 1_GiB;  // with PyTorch, and what a script holds besides tensors
 constexpr Nanos kLeastIoTimeout{100'000'000};
 constexpr Nanos kLeastForTrial{5'000'000'000};  // A block is written and read, and much else is tried.
 // In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
@@ -51,6 +51,12 @@ struct RunOptions {
   std::string program;
   std::vector<std::string> command;
 };
+
+// What a run without limit takes of what is free.
+Bytes for_tensors(Bytes free) {
+  const Bytes kept = std::min(kForPython, Bytes{free.value / 2});
+  return free - std::max(kept, Bytes{free.value / 10});
+}
 
 Result<std::uint64_t> size_option(std::string_view option, const std::string& text) {
   const Result<Bytes> size = parse_bytes(text);
@@ -186,10 +192,7 @@ Result<> configure(const RunOptions& options, Session& session) {
   }
   if (config.unlimited) {
     TRY(const Bytes free, free_memory());
-    config.device_budget_bytes =
-        excess(Bytes{static_cast<std::uint64_t>(kPartOfFree * static_cast<double>(free.value))},
-               Bytes{config.host_budget_bytes})
-            .value;
+    config.device_budget_bytes = excess(for_tensors(free), Bytes{config.host_budget_bytes}).value;
     if (config.device_budget_bytes == 0)
       return fail(Errc::usage,
                   fmt::format("--host-memory {} leaves no device memory of the {} that are free; give less",

@@ -11,6 +11,11 @@ namespace {
 // What gains less than this part is not worth buying.
 constexpr double kWorthIt = 0.05;
 
+// Planned iterations that take so many times as long as the same prediction says show that it knows too little of this
+// run: threads beside the training, say, or kernels that go through their tensors more than once.
+constexpr double kFarOff = 1.5;
+constexpr std::size_t kEnoughIterations = 3;
+
 RunReport::Advice fits(const RunReport& report) {
   return {.kind = "fits",
           .sentence = fmt::format("it fits: Spillway is not needed, since tensors took at most {} of {}",
@@ -50,11 +55,22 @@ RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
                                   seconds(outlook.kernels), memory.sentence)};
 }
 
-RunReport::Advice waits(const RunReport& report) {
+RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) {
   std::string sentence = fmt::format("some thread waited for memory in {:.3f} of {:.3f} s", seconds(report.stall),
                                      seconds(report.managed));
-  if (!report.no_outlook.empty()) sentence += "; what more of it would change cannot be said: " + report.no_outlook;
+  if (!no_outlook.empty()) sentence += "; what more of it would change cannot be said: " + no_outlook;
   return {.kind = "waits", .sentence = std::move(sentence)};
+}
+
+// Empty where what was simulated is about what the run did.
+std::string why_far_off(const RunReport& report) {
+  const std::vector<RunReport::Phase> phases = phases_of(report);
+  const auto planned = std::ranges::find(phases, "planned", &RunReport::Phase::name);
+  if (planned == phases.end() || planned->iterations < kEnoughIterations) return {};
+  const Nanos predicted = *report.outlook->budgets.front().iteration;
+  if (seconds(planned->duration) <= kFarOff * seconds(predicted)) return {};
+  return fmt::format("planned iterations took {:.3f} s where {:.3f} s are predicted", seconds(planned->duration),
+                     seconds(predicted));
 }
 
 }  // namespace
@@ -69,7 +85,9 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const bool all_run =
       outlook && !outlook->budgets.empty() &&
       std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); });
-  return all_run ? from_outlook(*outlook) : waits(report);
+  if (!all_run) return waits(report, report.no_outlook);
+  const std::string far_off = why_far_off(report);
+  return far_off.empty() ? from_outlook(*outlook) : waits(report, far_off);
 }
 
 }  // namespace spillway

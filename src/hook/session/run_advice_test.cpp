@@ -72,6 +72,24 @@ TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {
       "with 1.5 GiB (1.5 times as much), and 3.000 s with what this run had");
 }
 
+TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
+  const auto planned = [](std::uint64_t milliseconds) {
+    RunReport::Iteration iteration;
+    iteration.duration = Nanos{milliseconds * 1'000'000};
+    iteration.planned = true;
+    return iteration;
+  };
+  report.iterations.assign(3, planned(4'500));
+  EXPECT_EQ(advice().kind, "memory");
+  report.iterations.assign(3, planned(4'600));
+  EXPECT_EQ(advice().kind, "waits");
+  EXPECT_EQ(advice().sentence,
+            "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: planned "
+            "iterations took 4.600 s where 3.000 s are predicted");
+  report.iterations.pop_back();
+  EXPECT_EQ(advice().kind, "memory") << "too few to tell";
+}
+
 TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   report.outlook->budgets.back().iteration.reset();
   EXPECT_EQ(advice().kind, "waits");
