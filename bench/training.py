@@ -8,8 +8,8 @@ The peers are PyTorch by itself, PyTorch with an allocator tuned by hand (`tuned
 system), and the operating system's swap: a memory control group that gives the script as much as it takes in all
 under `auto` with that budget, and a swap file. That needs root; where it is not permitted, it is left out, and why is said.
 The policy `recorded` is `auto` with --record: what the journal costs. `moves` is the unlimited run beside another process that does nothing
-but read and write as many bytes in as much time as the budget of `auto` forces to move (transfers.py): what moving takes from kernels on this
-machine.
+but read and write the bytes that the budget of `auto` forces to move, in as much time as it took for an iteration (transfers.py): what moving
+takes from kernels on this machine.
 
 Runs are interleaved: each round runs every cell once. A figure is the median of the last five iterations of all rounds, and its
 spread the distance between the quartiles over the median; `waits` is the part of it in which some thread waited for memory, which other

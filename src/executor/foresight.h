@@ -34,7 +34,7 @@ class Foresight {
   void stayed(BlockRange blocks);
   // Nobody lives in this block any more, and it is still on the device.
   void died(BlockId block);
-  // A dead block: one that no plan knows of, else the one that will live again last.
+  // A dead block: the one that died first if no plan knows of it, else the one that will live again last.
   std::optional<BlockId> dead(const PageTable& table);
   // A block that could leave, of which the plan knows nothing and which nobody has used for kIdleAfter iterations.
   std::optional<BlockId> idle(const PageTable& table);

@@ -114,7 +114,7 @@ class Migration {
     bool recalled = false;  // a Cancel is on its way
   };
 
-  struct Expected {
+  struct Expected {  // will be touched for the first time soon
     BlockId block;
     bool now = false;  // by the kernel that is about to start
   };
@@ -160,7 +160,7 @@ class Migration {
   MigrationOptions options_;
   Protection protection_;
   std::deque<Wish> urgent_;                   // faults and needs, faults first
-  std::deque<Expected> expected_;             // will be touched for the first time soon
+  std::deque<Expected> expected_;             // by kernel
   std::set<BlockId> ready_frames_;            // have their frames for that, and nobody lives in them yet
   PerTier<PlannedQueue> evictions_;           // by destination
   PerTier<PlannedQueue> prefetches_;          // by source

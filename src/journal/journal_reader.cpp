@@ -99,8 +99,8 @@ Result<bool> JournalReader::more() {
     bytes_.append(piece_, 0, out.pos);
     compressed_at_ = in.pos;
     inside_frame_ = rest != 0;
-    more_inside_ =
-        out.pos == piece_.size();  // The decompressor holds what did not fit, whether there is more input or not.
+    // The decompressor holds what did not fit, whether there is more input or not.
+    more_inside_ = out.pos == piece_.size();
     if (ZSTD_isError(rest) != 0)
       return fail(Errc::bad_input,
                   fmt::format("{} is damaged after record {}: {}", name_, records_, ZSTD_getErrorName(rest)));

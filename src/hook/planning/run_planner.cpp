@@ -22,6 +22,8 @@ namespace {
 // time on a core. It is about this part of what the bytes take on their way (docs/measurements.md), and no simulation
 // knows it.
 constexpr double kPriceOfMoving = 0.15;
+// Plans whose costs differ by less than this part are as good: predictions are no better than that.
+constexpr double kAsGood = 0.01;
 
 Bytes all_moved(const SimulationResult& result) {
   Bytes sum;
@@ -30,9 +32,6 @@ Bytes all_moved(const SimulationResult& result) {
       if (from != to) sum += result.moved(from, to);
   return sum;
 }
-
-// Plans whose costs differ by less are as good: predictions are no better than that.
-constexpr double kAsGood = 0.01;
 
 struct Best {
   Plan plan;
