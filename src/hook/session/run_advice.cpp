@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
+#include "base/median.h"
 #include "base/text.h"
 #include "hook/session/run_report.h"
 
@@ -11,8 +13,9 @@ namespace {
 // What gains less than this part is not worth buying.
 constexpr double kWorthIt = 0.05;
 
-// Planned iterations that take so many times as long as the same prediction says show that it knows too little of this
-// run: threads beside the training, say, or kernels that go through their tensors more than once.
+// Planned iterations that move so many times as much as was predicted show that simulation knows too little of this
+// run: threads beside the training, say, or kernels that go through their tensors more than once. Bytes and not times,
+// which any other program on the machine changes.
 constexpr double kFarOff = 1.5;
 constexpr std::size_t kEnoughIterations = 3;
 
@@ -64,13 +67,15 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
 
 // Empty where what was simulated is about what the run did.
 std::string why_far_off(const RunReport& report) {
-  const std::vector<RunReport::Phase> phases = phases_of(report);
-  const auto planned = std::ranges::find(phases, "planned", &RunReport::Phase::name);
-  if (planned == phases.end() || planned->iterations < kEnoughIterations) return {};
-  const Nanos predicted = *report.outlook->budgets.front().iteration;
-  if (seconds(planned->duration) <= kFarOff * seconds(predicted)) return {};
-  return fmt::format("planned iterations took {:.3f} s where {:.3f} s are predicted", seconds(planned->duration),
-                     seconds(predicted));
+  if (report.plans.empty()) return {};
+  std::vector<Bytes> moved;
+  for (const RunReport::Iteration& iteration : report.iterations)
+    if (iteration.planned) moved.push_back(iteration.in + iteration.out);
+  if (moved.size() < kEnoughIterations) return {};
+  const Bytes usual = median(moved);
+  const Bytes predicted = report.plans.back().predicted_in + report.plans.back().predicted_out;
+  if (static_cast<double>(usual.value) <= kFarOff * static_cast<double>(predicted.value)) return {};
+  return fmt::format("planned iterations moved {} where {} were predicted", to_text(usual), to_text(predicted));
 }
 
 }  // namespace

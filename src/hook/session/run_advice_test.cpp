@@ -73,19 +73,23 @@ TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {
 }
 
 TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
-  const auto planned = [](std::uint64_t milliseconds) {
+  const auto planned = [](Bytes in) {
     RunReport::Iteration iteration;
-    iteration.duration = Nanos{milliseconds * 1'000'000};
+    iteration.in = in;
+    iteration.out = 300_MiB;
     iteration.planned = true;
     return iteration;
   };
-  report.iterations.assign(3, planned(4'500));
+  RunReport::PlanTaken& plan = report.plans.emplace_back();
+  plan.predicted_in = 500_MiB;
+  plan.predicted_out = 300_MiB;
+  report.iterations.assign(3, planned(900_MiB));
   EXPECT_EQ(advice().kind, "memory");
-  report.iterations.assign(3, planned(4'600));
+  report.iterations.assign(3, planned(1_GiB));
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: planned "
-            "iterations took 4.600 s where 3.000 s are predicted");
+            "iterations moved 1.293 GiB where 800 MiB were predicted");
   report.iterations.pop_back();
   EXPECT_EQ(advice().kind, "memory") << "too few to tell";
 }
