@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -205,5 +206,10 @@ void end_process(std::string_view message) noexcept {
 }
 
 void tell(std::string_view text) noexcept { static_cast<void>(write_all(STDERR_FILENO, text)); }
+
+bool can_tell() noexcept {
+  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&end, 1, 0) == 1;
+}
 
 }  // namespace spillway

@@ -25,6 +25,8 @@ Result<> try_to_write(const std::string& path);
 
 // To stderr, as far as somebody takes it: a full disk or a closed pipe there must change nothing else.
 void tell(std::string_view text) noexcept;
+// Whether that would not wait: a terminal can be stopped (Ctrl-S), and nobody may read a pipe that is full.
+bool can_tell() noexcept;
 
 // Tells "spillway: MESSAGE" and ends the process at once, with status 1 and without running anything of its own. Does
 // not allocate.

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -85,6 +86,21 @@ TEST_F(Files, ALinkStaysALinkAndADeviceADevice) {
   std::filesystem::create_symlink("/dev/null", folder_ + "/null");
   ASSERT_TRUE(write_file(folder_ + "/null", "gone"));
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(Files, TellingToWhoReadsNoMoreIsFoundToWait) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_NONBLOCK), 0);
+  const UniqueFd reader(pipe[0]), writer(pipe[1]), stderr_before(::dup(STDERR_FILENO));
+  ASSERT_GE(::dup2(writer.get(), STDERR_FILENO), 0);
+  const bool empty = can_tell();
+  const std::string page(4096, 'x');
+  while (::write(writer.get(), page.data(), page.size()) > 0) {
+  }
+  const bool full = can_tell();
+  ASSERT_GE(::dup2(stderr_before.get(), STDERR_FILENO), 0);
+  EXPECT_TRUE(empty);
+  EXPECT_FALSE(full);
 }
 
 }  // namespace

@@ -255,8 +255,10 @@ Result<int> run(const RunOptions& options) {
         const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
         if (overdue.empty()) return true;
         status.reset();
-        tell(fmt::format("spillway: error: {}\n", overdue));  // Ending what waits for a disk may take long.
-        told = session->state.error.set(overdue);
+        // Ending what waits for a disk may take long, and must not wait for who reads this.
+        const bool tells = can_tell();
+        if (tells) tell(fmt::format("spillway: error: {}\n", overdue));
+        told = session->state.error.set(overdue) && tells;
         return false;
       }));
   status.reset();

@@ -56,7 +56,7 @@ void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iterati
   iteration_ = iteration;
   const bool keeps_copies = std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
   migration_.begin_plan({.shared_blocks = !iteration.homes.empty(), .keeps_copies = keeps_copies},
-                        Foresight(iteration.rows, kernel_count));
+                        Foresight(iteration.rows, iteration.rows.empty() ? 0 : kernel_count));
   CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
   evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
@@ -74,7 +74,7 @@ void Executor::handle(const Allocated& event, std::vector<Command>& out) {
   Lodging& lodging = lodgings_[event.tensor.value];
   CHECK(!lodging.alive);
   lodging = {event.blocks, true};
-  if (online_) online_->allocated(event);
+  if (online_) online_->allocated(event, migration_.table());
   migration_.retain(event.blocks);
   migration_.written(event.blocks, out);  // Its neighbours' copies, where they share a block, will not be as it is.
 }

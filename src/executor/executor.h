@@ -28,7 +28,7 @@ struct ExecutorOptions {
 // call or randomness; time arrives inside events. Used by one thread.
 class Executor {
  public:
-  // What a planned kernel makes gets its frames when the kernels before it, so many, start.
+  // What a planned kernel makes gets its frames when the kernels before it in the iteration, so many, start.
   static constexpr std::uint32_t kBirthsAhead = 3;
   // After so many kernels in a row that no plan knows what planned ones are about to make is not waited for any more.
   static constexpr std::uint32_t kPatience = 32;

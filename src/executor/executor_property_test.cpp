@@ -161,7 +161,7 @@ Plan random_plan(std::uint64_t seed) {
 class Liar final : public OnlinePolicy {
  public:
   Liar(std::uint64_t seed, std::uint32_t blocks) : choices_(seed, UINT32_MAX), blocks_(blocks) {}
-  void allocated(const Allocated&) override {}
+  void allocated(const Allocated&, const PageTable&) override {}
   void freed(const Freed&) override {}
   void faulted(const Faulted&) override {}
   Forecast kernel_ready(const KernelReady&, bool wanted) override {

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "executor/machine.h"
+#include "memory/page_table.h"
 
 namespace spillway {
 
@@ -23,7 +24,7 @@ struct Forecast {
 class OnlinePolicy {
  public:
   virtual ~OnlinePolicy() = default;
-  virtual void allocated(const Allocated& event) = 0;
+  virtual void allocated(const Allocated& event, const PageTable& table) = 0;
   virtual void freed(const Freed& event) = 0;
   virtual void faulted(const Faulted& event) = 0;
   // `wanted`: false if somebody else decides for this kernel, and what is said is not used.

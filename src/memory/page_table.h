@@ -13,8 +13,9 @@
 namespace spillway {
 
 // Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value
-// with one owner (the executor); it knows no policy and no clock. All calls are O(1) but victim(), which looks at each
-// pinned block once until one before it is unpinned.
+// with one owner (the executor); it knows no policy and no clock. All calls are O(1) but those that make or look for
+// copies on lower tiers, O(log copies) where not said otherwise, and victim(), which looks at each pinned block once
+// until one before it is unpinned.
 //
 // Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
 // below (evicted) or dropped; a lower tier from the start of the eviction until its copy is given up: when the bytes

@@ -40,7 +40,7 @@ struct Execution {
   std::vector<Operand> operands;      // of the last time
   std::vector<Operand> faulted;       // single blocks of sparse operands, the most recent last
   std::size_t most_faulted = 0;       // such blocks at a time
-  Bytes births;                       // blocks that came to life during it, the most at a time, the last time
+  Bytes births;                       // of blocks that came to life during it, the most at a time, the last time
 };
 
 // A kernel that is expected.
@@ -49,24 +49,31 @@ struct Ahead {
   ExpectedUse use;
 };
 
+struct UsedAhead {
+  std::uint32_t kernels = 0;  // that are expected to use it
+  Bytes bytes;
+};
+
 struct Stream {
   Context before{};
   ExecutionId current{};
   std::size_t faulted = 0;  // blocks of sparse operands, by the current kernel
   std::deque<Ahead> ahead;
-  std::unordered_map<BlockId, std::uint32_t> used_ahead;  // blocks, by how many of them
-  std::vector<BlockAccess> sparse;                        // of the current kernel
+  std::unordered_map<BlockId, UsedAhead> used_ahead;
+  Bytes ahead_bytes;                // of these
+  std::vector<BlockAccess> sparse;  // of the current kernel
 };
 
 class Deepum final : public OnlinePolicy {
  public:
   explicit Deepum(Bytes device)
-      : most_ahead_(static_cast<std::size_t>(static_cast<double>(device.value) * kMostOfDevice) / kBlockBytes.value),
-        most_births_{static_cast<std::uint64_t>(static_cast<double>(device.value) * kMostBirths)} {}
+      : most_ahead_(part_of(device, kMostOfDevice)), most_births_(part_of(device, kMostBirths)) {}
 
-  void allocated(const Allocated& event) override {
-    for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
-      born_ += ++tensors_[block] == 1 ? 1 : 0;
+  void allocated(const Allocated& event, const PageTable& table) override {
+    for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value) {
+      LivingBlock& living = blocks_[block];
+      if (++living.tensors == 1) born_ += static_cast<std::int64_t>((living.bytes = table.bytes(block)).value);
+    }
     most_born_ = std::max(most_born_, born_);
     if (event.label == TensorLabel{}) return;
     living_[event.label] = {event.tensor, event.blocks};
@@ -75,9 +82,9 @@ class Deepum final : public OnlinePolicy {
 
   void freed(const Freed& event) override {
     for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
-      if (const auto tensors = tensors_.find(block); --tensors->second == 0) {
-        tensors_.erase(tensors);
-        --born_;
+      if (const auto living = blocks_.find(block); --living->second.tensors == 0) {
+        born_ -= static_cast<std::int64_t>(living->second.bytes.value);
+        blocks_.erase(living);
       }
     const auto label = labels_.find(event.tensor);
     if (label == labels_.end()) return;
@@ -112,15 +119,23 @@ class Deepum final : public OnlinePolicy {
   }
 
  private:
-  struct Living {
+  struct LivingBlock {
+    std::uint32_t tensors = 0;  // in it
+    Bytes bytes;
+  };
+  struct LivingTensor {
     TensorId id;
     BlockRange blocks;
   };
 
+  static Bytes part_of(Bytes device, double part) {
+    return {static_cast<std::uint64_t>(static_cast<double>(device.value) * part)};
+  }
+
   void learn(Stream& stream, const KernelReady& event) {
     if (stream.current != ExecutionId{}) {
       Execution& last = executions_[stream.current];
-      last.births = kBlockBytes * static_cast<std::uint64_t>(most_born_);
+      last.births = Bytes{static_cast<std::uint64_t>(most_born_)};
       follows(last.successors, {stream.before, event.execution});
       stream.before = {stream.before[1], stream.before[2], stream.current};
     }
@@ -145,7 +160,8 @@ class Deepum final : public OnlinePolicy {
     }
   }
 
-  // The blocks that a kernel has faulted on are remembered, the most recent ones twice as many as it ever touched anew.
+  // The blocks that a kernel has faulted on are remembered, the most recent ones twice as many as it ever touched anew,
+  // and no more than are brought ahead.
   void learn(Stream& stream, const BlockAccess& access, BlockId block) {
     const auto tensor = living_.find(access.tensor);
     if (tensor == living_.end() || !tensor->second.blocks.contains(block)) return;
@@ -155,7 +171,9 @@ class Deepum final : public OnlinePolicy {
     std::erase_if(execution.faulted,
                   [&](const Operand& known) { return known.tensor == access.tensor && known.first == place; });
     execution.faulted.push_back({.tensor = access.tensor, .first = place, .count = 1});
-    if (execution.faulted.size() > 2 * execution.most_faulted) execution.faulted.erase(execution.faulted.begin());
+    const std::size_t most = std::max<std::size_t>(1, most_ahead_.value / std::max(bytes_of(block), Bytes{1}).value);
+    if (execution.faulted.size() > std::min(most, 2 * execution.most_faulted))
+      execution.faulted.erase(execution.faulted.begin());
   }
 
   static void follows(std::vector<Successor>& successors, const Successor& seen) {
@@ -193,10 +211,14 @@ class Deepum final : public OnlinePolicy {
       const ExecutionId next = predict(before, current);
       if (next == ExecutionId{}) break;
       ExpectedUse use = use_of(executions_[next]);
-      std::size_t more = 0;
-      for_each_block(use, [&](BlockId block) { more += !stream.used_ahead.contains(block); });
-      if (stream.used_ahead.size() + more > most_ahead_) break;
-      for_each_block(use, [&](BlockId block) { ++stream.used_ahead[block]; });
+      Bytes more;
+      for_each_block(use,
+                     [&](BlockId block) { more += stream.used_ahead.contains(block) ? Bytes{} : bytes_of(block); });
+      if (stream.ahead_bytes + more > most_ahead_) break;
+      for_each_block(use, [&](BlockId block) {
+        UsedAhead& used = stream.used_ahead[block];
+        if (++used.kernels == 1) stream.ahead_bytes += used.bytes = bytes_of(block);
+      });
       forecast.added.push_back(use);
       stream.ahead.emplace_back(next, std::move(use));
       go_on(next);
@@ -206,19 +228,28 @@ class Deepum final : public OnlinePolicy {
 
   static void forget_first(Stream& stream) {
     for_each_block(stream.ahead.front().use, [&](BlockId block) {
-      if (const auto used = stream.used_ahead.find(block); --used->second == 0) stream.used_ahead.erase(used);
+      if (const auto used = stream.used_ahead.find(block); --used->second.kernels == 0) {
+        stream.ahead_bytes -= used->second.bytes;
+        stream.used_ahead.erase(used);
+      }
     });
     stream.ahead.pop_front();
   }
   static void forget_ahead(Stream& stream) {
     stream.ahead.clear();
     stream.used_ahead.clear();
+    stream.ahead_bytes = {};
   }
 
   template <class F>
   static void for_each_block(const ExpectedUse& use, F&& call) {
     for (const BlockRange& blocks : use)
       for (BlockId block = blocks.first; block < blocks.end(); ++block.value) call(block);
+  }
+
+  Bytes bytes_of(BlockId block) const {
+    const auto living = blocks_.find(block);
+    return living != blocks_.end() ? living->second.bytes : Bytes{};
   }
 
   ExpectedUse use_of(const Execution& execution) const {
@@ -234,15 +265,14 @@ class Deepum final : public OnlinePolicy {
     return use;
   }
 
-  std::size_t most_ahead_;  // blocks
-  Bytes most_births_;
+  Bytes most_ahead_, most_births_;
   std::unordered_map<ExecutionId, Execution> executions_;
   std::unordered_map<StreamId, Stream> streams_;
-  std::unordered_map<TensorLabel, Living> living_;
+  std::unordered_map<TensorLabel, LivingTensor> living_;
   std::unordered_map<TensorId, TensorLabel> labels_;
-  std::unordered_set<std::uint64_t> known_;             // operands of the kernel that is learned
-  std::unordered_map<BlockId, std::uint32_t> tensors_;  // that live in a block
-  std::int64_t born_ = 0, most_born_ = 0;               // blocks since the last kernel began, less those that died
+  std::unordered_set<std::uint64_t> known_;  // operands of the kernel that is learned
+  std::unordered_map<BlockId, LivingBlock> blocks_;
+  std::int64_t born_ = 0, most_born_ = 0;  // bytes of blocks since the last kernel began, less those that died
 };
 
 }  // namespace

@@ -14,10 +14,13 @@ constexpr StreamId kStream{0};
 // Kernels by name, tensors by number: each in two blocks of its own.
 class Script {
  public:
-  explicit Script(std::uint32_t device_blocks = 1000) : policy_(make_deepum(kBlockBytes * device_blocks)) {}
+  explicit Script(std::uint32_t device_blocks = 1000, Bytes block = kBlockBytes)
+      : policy_(make_deepum(block * device_blocks)), table_({block * device_blocks, {}, {}}) {
+    table_.add_blocks(1000, block);
+  }
 
   void make(std::uint32_t tensor, std::uint32_t first_block) {
-    policy_->allocated({{tensor}, {{first_block}, 2}, {tensor + 1}});
+    policy_->allocated({{tensor}, {{first_block}, 2}, {tensor + 1}}, table_);
     homes_[tensor] = {{first_block}, 2};
   }
   void drop(std::uint32_t tensor) { policy_->freed({{tensor}, homes_.at(tensor)}); }
@@ -31,6 +34,7 @@ class Script {
 
  private:
   std::unique_ptr<OnlinePolicy> policy_;
+  PageTable table_;
   std::map<std::uint32_t, BlockRange> homes_;
 };
 
@@ -115,12 +119,29 @@ TEST(Deepum, WhatIsUsedSparselyIsKnownByItsFaults) {
 }
 
 TEST(Deepum, ItLooksNoFartherThanHalfTheDevice) {
-  Script script(16);
-  for (std::uint32_t tensor = 0; tensor < 20; ++tensor) script.make(tensor, tensor * 2);
+  for (const Bytes block : {kBlockBytes, 64_KiB}) {
+    Script script(16, block);
+    for (std::uint32_t tensor = 0; tensor < 20; ++tensor) script.make(tensor, tensor * 2);
+    for (int round = 0; round < 2; ++round)
+      for (std::uint32_t kernel = 0; kernel < 20; ++kernel) script.run(kernel + 1, {kernel});
+    EXPECT_EQ(script.run(99, {0}).added.size(), 0u);
+    EXPECT_EQ(blocks(script.run(1, {0})), (Blocks{2, 4, 6, 8}));
+  }
+}
+
+TEST(Deepum, ItSaysHowManyBytesTheNextKernelsMake) {
+  Script script(1000, 64_KiB);
+  script.make(0, 0);
   for (int round = 0; round < 2; ++round)
-    for (std::uint32_t kernel = 0; kernel < 20; ++kernel) script.run(kernel + 1, {kernel});
-  EXPECT_EQ(script.run(99, {0}).added.size(), 0u);
-  EXPECT_EQ(blocks(script.run(1, {0})), (Blocks{2, 4, 6, 8}));
+    for (std::uint64_t kernel = 1; kernel <= 5; ++kernel) {
+      script.run(kernel, {0});
+      if (kernel != 2) continue;
+      script.make(1, 10);
+      script.drop(1);
+      script.make(2, 20);
+      script.drop(2);
+    }
+  EXPECT_EQ(script.run(1, {0}).births, 128_KiB) << "the most at a time";
 }
 
 TEST(Deepum, KernelsWithoutANameStopIt) {

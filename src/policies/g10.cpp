@@ -44,7 +44,6 @@ class Planner {
         machine_(problem.machine),
         use_host_(options.use_host),
         know_last_(options.know_last),
-        kernels_(circle_.kernels()),
         slots_(slots),
         excess_(circle_.excess(), slots_),
         below_(problem, circle_, slots_),
@@ -147,7 +146,6 @@ class Planner {
   Circle circle_;
   const MachineModel& machine_;
   bool use_host_, know_last_;
-  std::uint32_t kernels_;
   std::vector<std::uint64_t> slots_;  // nanoseconds; see the constructor
   Pressure excess_;                   // bytes on the device over its capacity
   Below below_;

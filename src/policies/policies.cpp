@@ -25,7 +25,7 @@ std::string policy_names() {
 
 std::string policy_summaries() {
   std::string lines = "Policies:\n";
-  for (const Policy& policy : kPolicies) lines += fmt::format("  {:<9} {}\n", policy.name, policy.summary);
+  for (const Policy& policy : kPolicies) lines += fmt::format("  {:<14} {}\n", policy.name, policy.summary);
   return lines + '\n';
 }
 

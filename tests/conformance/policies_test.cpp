@@ -13,6 +13,7 @@
 #include "plan/validate.h"
 #include "policies/policies.h"
 #include "trace/random_trace.h"
+#include "trace/validate.h"
 
 namespace spillway {
 namespace {
@@ -84,6 +85,48 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
         RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, device, host, model.ssd_read()));
       }
       if (fits) RC_ASSERT(all_moved(*result) == Bytes{} && result->stall() == Nanos{} && result->faults == 0u);
+    }
+  }));
+}
+
+// As the rows of blocks are for which runs plan: each tensor has blocks of its own.
+Trace in_whole_blocks(Trace trace) {
+  for (Tensor& tensor : trace.tensors)
+    tensor.bytes = kBlockBytes * ((tensor.bytes.value + kBlockBytes.value - 1) / kBlockBytes.value);
+  for (Kernel& kernel : trace.kernels)
+    for (auto* accesses : {&kernel.reads, &kernel.writes})
+      for (Access& access : *accesses) access.end = trace[access.tensor].bytes;
+  return trace;
+}
+
+TEST(PoliciesProperty, PlansOfRunsNeedNoMoreThanTheWorkingSetAndMoveAsMuchAsTheyMust) {
+  EXPECT_TRUE(rc::check([] {
+    const Trace trace = in_whole_blocks(
+        random_trace(*rc::gen::arbitrary<std::uint64_t>(),
+                     {.layers_most = 8, .bytes_most = 16 << 20, .carries = false, .partial_accesses = false}));
+    RC_ASSERT(validate(trace, "random").has_value());
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    const Bytes peak = std::ranges::max(lifetimes.live), working_set = std::ranges::max(lifetimes.working_set);
+    const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
+    MachineModel model = machine(std::max(working_set, Bytes{peak.value / 100 * percent}), Bytes{});
+    model.link.to_device.value /= *rc::gen::element<std::uint64_t>(1, 10, 100);
+    const LeastMoves least = least_moves(trace, lifetimes, model.device.memory);
+    for (const Policy& policy : kPolicies) {
+      if (!policy.plan || !runs_for_real(policy)) continue;
+      Plan plan = policy.plan({trace, lifetimes, model});
+      plan.trace_hash = "hash";
+      const auto valid = validate_plan(plan, trace, "hash", lifetimes, model, policy.traits.uses_host);
+      if (!valid) RC_FAIL(valid.error().message);
+      const auto result = simulate(trace, lifetimes, model, policy.traits, &plan, Foreknowledge::iteration);
+      RC_ASSERT(result.has_value() && result->feasible);
+      RC_ASSERT(result->peak.device <= model.device.memory);
+      RC_ASSERT(result->iteration >= result->ideal);
+      if (peak <= model.device.memory) RC_ASSERT(all_moved(*result) == Bytes{} && result->stall() == Nanos{});
+      if (!result->steady) continue;
+      RC_ASSERT(result->moved(Tier::ssd, Tier::device) >= least.in);
+      RC_ASSERT(result->moved(Tier::device, Tier::ssd) >= least.out);
+      RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, model.device.memory, {}, model.link.to_device));
+      RC_ASSERT(result->stall() >= least_wait(trace, lifetimes, model.device.memory, {}, model.ssd_read()));
     }
   }));
 }

@@ -47,7 +47,7 @@ std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
 // Expects anything.
 class Liar final : public OnlinePolicy {
  public:
-  void allocated(const Allocated& event) override { homes_.push_back(event.blocks); }
+  void allocated(const Allocated& event, const PageTable&) override { homes_.push_back(event.blocks); }
   void freed(const Freed&) override {}
   void faulted(const Faulted&) override {}
   Forecast kernel_ready(const KernelReady&, bool wanted) override {

@@ -57,13 +57,13 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       file_(std::move(file)),
       machine_(std::move(machine)),
       journal_(std::move(journal)),
+      traffic_(machine_->range().blocks()),
+      heap_(machine_->range().blocks()),
       guard_(std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(),
                                          and_of(machine_->descriptors(), journal_.get()),
                                          ForkPort{.before = [this] { return before_fork(); },
                                                   .after = [this] { machine_->fork_is_over(); },
-                                                  .in_child = [this] { return machine_->enter_child(); }})),
-      traffic_(machine_->range().blocks()),
-      heap_(machine_->range().blocks()) {}
+                                                  .in_child = [this] { return machine_->enter_child(); }})) {}
 
 Result<Pager::Found> Pager::check(const PagerConfig& config) {
   TRY_VOID(size_of(config));

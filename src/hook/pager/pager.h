@@ -114,7 +114,6 @@ class Pager {
   std::unique_ptr<SpillFile> file_;
   std::unique_ptr<CpuMachine> machine_;
   std::unique_ptr<JournalFile> journal_;  // null: there is none
-  std::unique_ptr<ForkGuard> guard_;
   BlockTraffic traffic_;
   std::mutex mutex_;  // guards the heap and the order of its messages; never held while touching managed memory
   TensorHeap heap_;
@@ -130,6 +129,7 @@ class Pager {
   std::shared_ptr<const RunPlan> adopted_;    // not followed yet
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's
+  std::unique_ptr<ForkGuard> guard_;         // From its first moment on, another thread's fork uses all above.
   std::thread thread_;
 };
 

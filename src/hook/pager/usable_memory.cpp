@@ -30,7 +30,7 @@ constexpr std::array kHierarchies{
               {"total_active_file ", "total_inactive_file "}}};
 
 // The number in a control group's file; nothing if there is no such file or it says "max".
-std::optional<Bytes> limit_in(const fs::path& file) {
+std::optional<Bytes> number_in(const fs::path& file) {
   const auto text = read_file(file.string(), 4_KiB);
   if (!text) return std::nullopt;
   std::uint64_t value = 0;
@@ -51,7 +51,7 @@ Bytes number_after(std::string_view begin, std::string_view text) {
 }
 
 Bytes used_by(const Hierarchy& groups, const fs::path& group) {
-  Bytes used = limit_in(group / groups.used).value_or(Bytes{});
+  Bytes used = number_in(group / groups.used).value_or(Bytes{});
   if (const auto stat = read_file((group / "memory.stat").string(), 1_MiB))
     for (const std::string_view line : groups.cached) used = excess(used, number_after(line, *stat));
   return used;
@@ -78,7 +78,7 @@ std::string own_group(std::string_view controllers) {
 std::optional<Bytes> group_limit(const Hierarchy& groups, bool less_what_is_used) {
   std::optional<Bytes> least;
   const auto look_at = [&](const fs::path& group) {
-    auto limit = limit_in(group / groups.limit);
+    auto limit = number_in(group / groups.limit);
     if (limit && less_what_is_used) *limit = excess(*limit, used_by(groups, group));
     if (limit && (!least || *limit < *least)) least = limit;
   };

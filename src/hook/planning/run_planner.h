@@ -85,8 +85,8 @@ struct Planned {
   std::string refused;                 // why the given one is not it
 };
 // The given plan, if it is for the iteration as the run's memory sees it. Else every planner that the policy allows
-// plans for that, each plan is simulated, and the one with the shortest iteration is taken; nothing if demand paging is
-// as good.
+// plans for that, each plan is simulated, and the one is taken whose iteration costs least, by its time and by its
+// moves; nothing if demand paging is as good.
 Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart);
 
 }  // namespace spillway

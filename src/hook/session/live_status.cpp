@@ -1,7 +1,6 @@
 #include "hook/session/live_status.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -51,15 +50,14 @@ std::string status_text(const Session& session, const LiveStatus::Moment& before
 LiveStatus::LiveStatus(const Session& session) : session_(session), enabled_(::isatty(STDERR_FILENO) == 1) {}
 
 LiveStatus::~LiveStatus() {
-  if (drawn_) tell("\r\x1b[K");
+  if (drawn_ && can_tell()) tell("\r\x1b[K");
 }
 
 // The cursor stays at the line's start, so that what the script prints does not begin behind our text.
 void LiveStatus::draw() {
   if (!enabled_ || session_.state.owner_pid.load() == 0) return;
   if (::tcgetpgrp(STDERR_FILENO) != ::getpgrp()) return;  // The terminal is somebody else's now.
-  pollfd terminal{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-  if (::poll(&terminal, 1, 0) != 1) return;  // It has been stopped (Ctrl-S), and would stop us.
+  if (!can_tell()) return;
   const Moment now = moment_of(session_.state, Nanos{monotonic_ns()});
   winsize size{};
   const std::size_t columns =

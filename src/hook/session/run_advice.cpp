@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "base/median.h"
@@ -65,15 +66,17 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
   return {.kind = "waits", .sentence = std::move(sentence)};
 }
 
-// Empty where what was simulated is about what the run did.
+// Empty where what was simulated is about what the run did: by its last plan, whose first iteration begins with what
+// the one before left behind.
 std::string why_far_off(const RunReport& report) {
   if (report.plans.empty()) return {};
+  const RunReport::PlanTaken& plan = report.plans.back();
   std::vector<Bytes> moved;
-  for (const RunReport::Iteration& iteration : report.iterations)
+  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration))
     if (iteration.planned) moved.push_back(iteration.in + iteration.out);
   if (moved.size() < kEnoughIterations) return {};
   const Bytes usual = median(moved);
-  const Bytes predicted = report.plans.back().predicted_in + report.plans.back().predicted_out;
+  const Bytes predicted = plan.predicted_in + plan.predicted_out;
   if (static_cast<double>(usual.value) <= kFarOff * static_cast<double>(predicted.value)) return {};
   return fmt::format("planned iterations moved {} where {} were predicted", to_text(usual), to_text(predicted));
 }

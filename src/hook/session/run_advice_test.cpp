@@ -92,6 +92,13 @@ TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
             "iterations moved 1.293 GiB where 800 MiB were predicted");
   report.iterations.pop_back();
   EXPECT_EQ(advice().kind, "memory") << "too few to tell";
+
+  report.iterations.assign(40, planned(1_GiB));
+  plan.adopted_at_iteration = 40;
+  report.iterations.insert(report.iterations.end(), 3, planned(500_MiB));
+  EXPECT_EQ(advice().kind, "memory") << "what an earlier plan moved says nothing of the last one";
+  report.iterations.insert(report.iterations.end(), 4, planned(1_GiB));
+  EXPECT_EQ(advice().kind, "waits");
 }
 
 TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
