@@ -250,6 +250,7 @@ Result<int> run(const RunOptions& options) {
   if (!options.quiet) status.emplace(*session);
   DiskWatch disks(*session);
   bool told = false;
+  std::string untold;
   TRY(const Supervised supervised, launch(session, options.command, [&] {
         if (status) status->draw();
         const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
@@ -258,10 +259,13 @@ Result<int> run(const RunOptions& options) {
         // Ending what waits for a disk may take long, and must not wait for who reads this.
         const bool tells = can_tell();
         if (tells) tell(fmt::format("spillway: error: {}\n", overdue));
-        told = session->state.error.set(overdue) && tells;
+        const bool is_first = session->state.error.set(overdue);
+        told = is_first && tells;
+        if (!is_first && !tells) untold = overdue;
         return false;
       }));
   status.reset();
+  if (!untold.empty()) tell(fmt::format("spillway: error: {}\n", untold));
   RunReport report = read_report(*session, supervised);
   if (report.made_tensors && wants_report) {
     // Who stops a script from the keyboard has seen enough of it, and reads on.

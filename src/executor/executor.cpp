@@ -56,6 +56,7 @@ void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iterati
   iteration_ = iteration;
   const bool keeps_copies = std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
   migration_.begin_plan({.shared_blocks = !iteration.homes.empty(), .keeps_copies = keeps_copies},
+                        // Who does not say which blocks are used and when says of none that it is idle.
                         Foresight(iteration.rows, iteration.rows.empty() ? 0 : kernel_count));
   CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));

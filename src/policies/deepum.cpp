@@ -161,7 +161,7 @@ class Deepum final : public OnlinePolicy {
   }
 
   // The blocks that a kernel has faulted on are remembered, the most recent ones twice as many as it ever touched anew,
-  // and no more than are brought ahead.
+  // and no more than may be brought ahead in all.
   void learn(Stream& stream, const BlockAccess& access, BlockId block) {
     const auto tensor = living_.find(access.tensor);
     if (tensor == living_.end() || !tensor->second.blocks.contains(block)) return;
