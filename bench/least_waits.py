@@ -4,7 +4,7 @@
   bench/least_waits.py DIR [--slots 300]
 
 DIR is what `spillway run --record DIR` wrote: its blocks.trace is the iteration, and its blocks.plan says with how much memory and with
-which rates of the SSD it was planned for. Needs numpy and highspy (pip install numpy highspy); takes a minute or two.
+which rates of its one SSD it was planned for. Needs numpy and highspy (pip install numpy highspy); takes a minute or two.
 
 A linear program. The iteration is a circle of instants, each in the middle of a kernel, and the slots of time between them, each as long as
 its kernels take and as they wait in it. At an instant what its kernel uses is on the device, of all else any part may be, and together they
