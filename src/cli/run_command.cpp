@@ -29,6 +29,7 @@
 #include "hook/session/own_process.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
+#include "hook/session/teardown.h"
 #include "journal/journal_file.h"
 #include "policies/policies.h"
 #include "report/progress.h"
@@ -211,6 +212,16 @@ Result<> configure(const RunOptions& options, Session& session) {
   return {};
 }
 
+// So that whoever runs next has the space, and can unmount the disk. Until a signal asks us to end, but not for ever.
+void wait_for_space(const Teardown& teardown, const std::string& directory) {
+  constexpr int kMost = 100;
+  constexpr Nanos kLookEvery{100'000'000};
+  for (int i = 0; i < kMost && !has_waiting_signal(); ++i)
+    if (teardown.is_over(kLookEvery)) return;
+  tell(fmt::format("spillway: the disk of {} has not given back yet what the script had there; it will by itself\n",
+                   directory));
+}
+
 Result<int> run(const RunOptions& options) {
   std::string json;
   if (options.json) {
@@ -232,6 +243,8 @@ Result<int> run(const RunOptions& options) {
     return fail(Errc::usage, fmt::format("--json {}: that is the plan; name another file", *options.json));
   TRY(SharedSession session, SharedSession::create());
   TRY_VOID(configure(options, *session));
+  TRY(const Teardown teardown, Teardown::make());
+  TRY_VOID(set_text(session->config.teardown_path, teardown.path(), "the path of a pipe"));
   const bool wants_report = !options.quiet || options.json;
   std::optional<MemoryFile> unasked;
   if (options.record) {
@@ -251,10 +264,12 @@ Result<int> run(const RunOptions& options) {
   DiskWatch disks(*session);
   bool told = false;
   std::string untold;
+  bool hangs = false;
   TRY(const Supervised supervised, launch(session, options.command, [&] {
         if (status) status->draw();
         const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
         if (overdue.empty()) return true;
+        hangs = true;
         status.reset();
         // Ending what waits for a disk may take long, and must not wait for who reads this.
         const bool tells = can_tell();
@@ -265,6 +280,7 @@ Result<int> run(const RunOptions& options) {
         return false;
       }));
   status.reset();
+  if (!hangs) wait_for_space(teardown, session->config.ssd_directory.data());
   if (!untold.empty()) tell(fmt::format("spillway: error: {}\n", untold));
   RunReport report = read_report(*session, supervised);
   if (report.made_tensors && wants_report) {

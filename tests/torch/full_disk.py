@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from limited_runs import MIB, check, run, run_all, script, skip
 
@@ -41,4 +42,38 @@ def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spil
         check(f"cannot spill to {disk}" in done.stderr and "free some space" in done.stderr, done.stderr)
 
 
-run_all(a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run)
+def two_runs_share_a_small_disk_and_give_it_back_at_their_ends(spillway):
+    if not os.path.exists("/sbin/mkfs.ext4"):
+        skip("there is no /sbin/mkfs.ext4")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        image, disk, mine, other = (os.path.join(folder, name) for name in ("image", "disk", "mine", "other"))
+        os.mkdir(disk)
+        with open(image, "wb") as file:
+            file.truncate(320 * MIB)
+        subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+        if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True).returncode != 0:
+            skip("this user may not mount a file system")
+        try:
+            budget = 32 * len(os.sched_getaffinity(0))
+            # Each spills 96 MiB, and has 32 for moves: both have room, if none takes more than it needs.
+            with ThreadPoolExecutor() as pool:
+                runs = [pool.submit(run, spillway, script("holds_memory.py", str(budget + 96), *files), "--ssd", disk)
+                        for files in ((mine, other), (other, mine))]
+            for done, report in (each.result() for each in runs):
+                check(done.returncode == 0 and "all" in done.stdout, done.stdout, done.stderr)
+                check(report["peak_ssd_bytes"] >= 90 * MIB, report)
+            for end in ("plainly", "kill", "os._exit"):
+                run(spillway, script("ends.py", end), "--ssd", disk)
+                taken = os.statvfs(disk)
+                check((taken.f_blocks - taken.f_bfree) * taken.f_frsize < 4 * MIB, end, taken)
+        finally:
+            unmounted = subprocess.run(["umount", disk], capture_output=True, text=True)
+            if unmounted.returncode != 0:
+                subprocess.run(["umount", "--lazy", disk], check=True)
+        check(unmounted.returncode == 0, unmounted.stderr)
+
+
+run_all(
+    a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run,
+    two_runs_share_a_small_disk_and_give_it_back_at_their_ends,
+)

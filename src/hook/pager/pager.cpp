@@ -1,5 +1,6 @@
 #include "hook/pager/pager.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,6 +38,13 @@ constexpr Nanos kJournalPatience{2'000'000'000};
 std::vector<int> and_of(std::vector<int> descriptors, const JournalFile* journal) {
   if (journal != nullptr) descriptors.push_back(journal->descriptor());
   return descriptors;
+}
+
+// Where it cannot be had nobody waits for it.
+std::optional<UniqueFd> open_teardown(const std::string& path) {
+  const int fd = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  return UniqueFd(fd);
 }
 
 // Without a journal the run is worth as much.
@@ -94,10 +102,12 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
     TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
     file = std::make_unique<SpillFile>(std::move(opened));
   }
+  const auto teardown = open_teardown(config.teardown_path);
   TRY(auto machine, CpuMachine::make({.device_frames = size.device_frames,
                                       .host_frames = size.host_frames,
                                       .range_blocks = range_blocks(size, file->capacity_slots()),
                                       .method = method,
+                                      .closed_after_file = teardown ? teardown->get() : -1,
                                       .patience = config.patience,
                                       .on_failure = config.on_failure,
                                       .around_io = config.around_io},

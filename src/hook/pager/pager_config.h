@@ -33,7 +33,8 @@ struct PagerConfig {
   Bytes device;  // the budget: every frame held for tensors counts
   Bytes host;
   std::string ssd_directory = "/var/tmp";
-  Bytes ssd_capacity;  // zero: what the file system has
+  Bytes ssd_capacity;              // zero: what the file system has
+  std::string teardown_path = {};  // of a pipe whose end is held as long as the spill file; empty: none
   EvictionMethod method = EvictionMethod::automatic;
   std::unique_ptr<OnlinePolicy> (*online)(Bytes device) =
       nullptr;  // what moves ahead of kernels that no plan knows; null: nothing

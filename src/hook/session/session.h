@@ -58,6 +58,7 @@ struct SessionConfig {
   std::array<char, kPathBytes> plan_path{};      // absolute name of a plan to follow; empty: none
   std::array<char, kPathBytes> blocks_path{};    // where the plan followed goes, and its trace, without their ends
   bool records_for_itself = false;               // the user asked for no trace, and is told nothing about it
+  std::array<char, kPathBytes> teardown_path{};  // of a pipe to hold as long as the spill file (see Teardown)
   std::array<char, kPathBytes> journal_path{};   // absolute name of the journal; empty: none
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
 };

@@ -8,6 +8,7 @@ PagerConfig pager_config(const SessionConfig& wanted) {
   config.host = Bytes{wanted.host_budget_bytes};
   config.ssd_directory = wanted.ssd_directory.data();
   config.ssd_capacity = Bytes{wanted.ssd_capacity_bytes};
+  config.teardown_path = wanted.teardown_path.data();
   config.method = wanted.eviction_path;
   config.journal.path = wanted.journal_path.data();
   return config;

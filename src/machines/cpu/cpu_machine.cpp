@@ -45,8 +45,8 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
                                                      std::move(range), std::move(children), std::move(bounce)));
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
-  TRY(auto ring,
-      Ring::open(file.fd(), machine->bell_, machine->children_.fd(), {machine->userfault_.fd(), machine->bell_.fd()}));
+  TRY(auto ring, Ring::open(file.fd(), machine->bell_, machine->children_.fd(),
+                            {machine->userfault_.fd(), machine->bell_.fd(), options.closed_after_file}));
   machine->ring_descriptor_ = ring->fd();
   machine->io_ = std::move(ring);
   if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));

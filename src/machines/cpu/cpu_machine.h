@@ -39,6 +39,7 @@ struct CpuMachineOptions {
   std::uint32_t host_frames = 0;
   std::uint32_t range_blocks = 0;  // addresses to hand out
   EvictionMethod method = EvictionMethod::move;
+  int closed_after_file = -1;  // a descriptor that stays open as long as the spill file, even if the process is killed
   // How long a thread may wait for room while nothing at all moves, before the machine says that it never will.
   Nanos patience{60'000'000'000};
   // Ends the process when faults can no longer be read; called on a thread that must not allocate. By default the

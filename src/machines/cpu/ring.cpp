@@ -40,7 +40,10 @@ Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::op
   ring->open_ = true;
   if (const int error = -::io_uring_ring_dontfork(&ring->ring_); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot keep io_uring out of forked processes: {}", errno_text(error)));
-  std::vector<int> files{file};
+  // The kernel closes them in one order or the other.
+  std::vector<int> files(kept_open);
+  ring->file_ = static_cast<int>(files.size());
+  files.push_back(file);
   files.insert(files.end(), kept_open);
   if (const int error = -::io_uring_register_files(&ring->ring_, files.data(), static_cast<unsigned>(files.size()));
       error > 0)
@@ -51,7 +54,9 @@ Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::op
 }
 
 Ring::~Ring() {
-  if (open_) ::io_uring_queue_exit(&ring_);
+  if (!open_) return;
+  ::io_uring_unregister_files(&ring_);  // Closed now: the rest goes when a thread of the kernel's comes to it.
+  ::io_uring_queue_exit(&ring_);
 }
 
 void Ring::start(const Transfer& transfer) {
@@ -68,11 +73,10 @@ void Ring::prepare(std::uint32_t place) {
   std::byte* memory = active.transfer.memory + active.done;
   const auto rest = static_cast<unsigned>(active.transfer.bytes - active.done);
   const std::uint64_t offset = active.transfer.offset + active.done;
-  constexpr int kFile = 0;  // its place among the registered ones
   if (active.transfer.write)
-    ::io_uring_prep_write(sqe, kFile, memory, rest, offset);
+    ::io_uring_prep_write(sqe, file_, memory, rest, offset);
   else
-    ::io_uring_prep_read(sqe, kFile, memory, rest, offset);
+    ::io_uring_prep_read(sqe, file_, memory, rest, offset);
   ::io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
   ::io_uring_sqe_set_data64(sqe, place);
 }

@@ -22,7 +22,9 @@
 namespace spillway {
 namespace {
 
-constexpr std::uint32_t kStepSlots = 128;  // Space is allocated 256 MiB at a time: each call costs milliseconds.
+// Space is allocated up to 256 MiB at a time, since each call costs milliseconds; but no more than a small part of what
+// is there beyond what is asked for, since others may need it.
+constexpr std::uint32_t kMostAhead = 128, kPartAhead = 16;
 
 auto refuse(Errc code, const std::string& directory, const std::string& reason) {
   return fail(code, fmt::format("cannot spill to {}: {}", directory, reason));
@@ -80,6 +82,17 @@ Bytes file_size_limit() {
   return {limit.rlim_cur};
 }
 
+std::string why_not(int error, bool exceeds_capacity) {
+  if (error == EOPNOTSUPP) return "its file system cannot allocate ahead; name a directory on ext4 or xfs with --ssd";
+  if (exceeds_capacity)
+    return "raise --ssd-capacity, free some space before the run, or name another directory with --ssd";
+  if (error == ENOSPC || error == EDQUOT)
+    return fmt::format(
+        "{}: others have taken what was free at the start; free some space, or name another directory with --ssd",
+        errno_text(error));
+  return errno_text(error);
+}
+
 }  // namespace
 
 Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) {
@@ -131,26 +144,29 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   };
   int error = ENOSPC;
   if (slots <= most) {
-    const std::uint32_t roomy = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(std::max<std::uint64_t>(slots, std::uint64_t{have} + kStepSlots), most));
+    const std::uint64_t ahead = std::min<std::uint64_t>(free_slots() / kPartAhead, kMostAhead);
+    const std::uint32_t roomy =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(slots, have + ahead), most));
     error = grow(roomy);
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
   }
-  return fail(
-      error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
-      fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
-                  directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
-                  error == EOPNOTSUPP ? "its file system cannot allocate ahead; name a directory on ext4 or xfs"
-                                      : errno_text(error)));
+  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
+              fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}",
+                          to_text(kBlockBytes * slots), directory_, to_text(kBlockBytes * have),
+                          to_text(kBlockBytes * capacity_slots_), why_not(error, slots > most)));
+}
+
+std::uint64_t SpillFile::free_slots() const {
+  struct statvfs system{};
+  if (::fstatvfs(fd(), &system) != 0) return 0;
+  return static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / kBlockBytes.value;
 }
 
 void SpillFile::reserve_if_plenty(std::uint32_t slots) {
   if (!most_if_plenty_) {
-    struct statvfs system{};
-    if (::fstatvfs(fd(), &system) != 0) return;
-    const std::uint64_t half = static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / 2 / kBlockBytes.value;
-    most_if_plenty_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(reserved_slots() + half, capacity_slots_));
+    most_if_plenty_ =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(reserved_slots() + free_slots() / 2, capacity_slots_));
   }
   static_cast<void>(reserve(std::min(slots, *most_if_plenty_), *most_if_plenty_));
 }

@@ -49,12 +49,13 @@ class SpillFile {
   SpillFile(std::string directory, UniqueFd fd, std::uint32_t capacity_slots)
       : directory_(std::move(directory)), fd_(std::move(fd)), capacity_slots_(capacity_slots) {}
 
+  Result<> reserve(std::uint32_t slots, std::uint32_t most);
+  std::uint64_t free_slots() const;  // of its file system; zero if that does not say
+
   std::string directory_;
   UniqueFd fd_;
   std::uint32_t capacity_slots_;
   std::atomic<std::uint32_t> reserved_{0};
-  Result<> reserve(std::uint32_t slots, std::uint32_t most);
-
   std::optional<std::uint32_t> most_if_plenty_;
   std::uint32_t used_before_ = 0;  // slots from here on have never been taken
   std::vector<std::uint32_t> free_;
