@@ -70,6 +70,16 @@ def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
     check(report["peak_ssd_bytes"] <= 128 * MIB, report)
 
 
+def calls_that_would_keep_pages_from_moving_fail_at_once(spillway):
+    done, report = run(spillway, script("locks_pages.py"))
+    check(done.returncode == 0, done.stdout, done.stderr)
+    calls = "mlock ENOMEM, mlock2 ENOMEM, mprotect EACCES, mremap EINVAL, madvise EINVAL, madvise EINVAL, madvise EINVAL, munmap EINVAL"
+    check(f"failed: {calls}" in done.stdout, done.stdout)
+    for call in ("mlock", "mprotect", "mremap", "madvise", "munmap"):
+        check(f"called {call} on a tensor's memory" in done.stderr, call, done.stderr)
+    check(report["moved_bytes"]["ssd_to_device"] > 0, report)
+
+
 def worker_processes_read_tensors_of_their_parent(spillway):
     for arguments in (["fork"], ["fork", "shared"], ["spawn"]):
         done, _ = run(spillway, script("workers.py", *arguments))
@@ -99,6 +109,7 @@ def main():
         every_end_has_its_status_and_its_report,
         a_recorded_iteration_survives_any_end,
         running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
+        calls_that_would_keep_pages_from_moving_fail_at_once,
         worker_processes_read_tensors_of_their_parent,
     )
 

@@ -90,8 +90,8 @@ class Pager {
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine_->stall().total(now); }
 
-  // For tests: where frames can be.
-  const MemoryRange& range() const { return machine_->range(); }
+  const MemoryRange& range() const { return machine_->range(); }  // the addresses of all tensors, now and later
+  // For tests: where else frames can be.
   const MemoryRange& staging() const { return machine_->staging(); }
 
  private:

@@ -16,6 +16,7 @@
 #include <atomic>
 
 #include "hook/preload/pytorch_version.h"
+#include "hook/preload/refused_calls.h"
 #include "hook/preload/text.h"
 #include "hook/session/hook_side.h"
 
@@ -27,7 +28,7 @@ namespace spillway {
 namespace {
 
 using GetAllocator = void* (*)();  // c10::Allocator* (); its type is PyTorch's
-using StartTorchPart = void* (*)(Session*);
+using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
 enum class State : int { untouched, deciding, decided };
 std::atomic<State> state{State::untouched};
@@ -93,8 +94,10 @@ void decide(void* function_of_pytorch) noexcept {
   if (start == nullptr)
     refuse(session,
            (Sentence() << session->config.torch_library.data() << " is not spillway's: install spillway again").text());
-  void* allocator = start(session);
+  ManagedRange managed;
+  void* allocator = start(session, &managed);
   if (allocator == nullptr) ::_exit(1);  // It has left the reason in the session.
+  refuse_calls_on(managed, *session);
   our_allocator.store(allocator);
 }
 

@@ -18,6 +18,12 @@
 // open_session() may be called from any thread at any time, the fault-serving thread and fork's child included.
 namespace spillway {
 
+// The addresses of tensors, as the part that meets PyTorch tells the preloaded one; none where nothing is paged.
+struct ManagedRange {
+  void* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
 // Maps the session that the environment names, or null: this process was not started by `spillway run` or `trace`, or
 // the supervisor is gone, or it is of another version. Never unmapped; call it once a process.
 inline Session* open_session() noexcept {

@@ -10,6 +10,7 @@ class PlainMemory final : public TensorMemory {
   Result<void*> allocate(const Newborn& tensor) override;
   void free(void* memory) override;
   bool contains(const void*) const override { return false; }
+  std::span<std::byte> range() const override { return {}; }
   void kernel_ready(const NextKernel&, std::span<const ByteExtent>) override {}
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }

@@ -79,13 +79,14 @@ Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
 
 // Called once, by the preloaded library, in the process that owns the budget. Null: the session has the reason.
 extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch_start(
-    spillway::Session* session) noexcept {
+    spillway::Session* session, spillway::ManagedRange* managed) noexcept {
   using namespace spillway;
   auto memory = memory_for(*session);
   if (!memory) {
     session->state.error.set(memory.error().message);
     return nullptr;
   }
+  *managed = {(*memory)->range().data(), (*memory)->range().size()};
   hook = new Hook(*session, *std::move(memory));
   auto* allocator = new TensorAllocator;
   constexpr std::uint8_t kAboveAll = 255;

@@ -37,6 +37,8 @@ class TensorMemory {
   virtual void free(void* memory) = 0;
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
+  // All that we manage, now and later.
+  virtual std::span<std::byte> range() const = 0;
   // In a forked child: whether it may touch what it has of its parent's.
   virtual bool is_served() const { return false; }
 

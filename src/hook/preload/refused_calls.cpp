@@ -1,0 +1,94 @@
+// A page that the script has locked, protected or unmapped cannot be moved: that would end the run when a block is to
+// leave, long after the call that is to blame. So the call fails. Whoever passes libc by (syscall(), a handle of libc's
+// own) is still found then.
+#include "hook/preload/refused_calls.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "hook/preload/text.h"
+
+namespace spillway {
+namespace {
+
+std::atomic<std::uintptr_t> begin{0}, end{0};
+std::atomic<Session*> told{nullptr};
+
+bool is_managed(const void* address, std::size_t bytes) noexcept {
+  const auto from = reinterpret_cast<std::uintptr_t>(address);
+  const std::uintptr_t last = end.load(std::memory_order_acquire), first = begin.load(std::memory_order_relaxed);
+  return from < last && (from >= first ? bytes > 0 : bytes > first - from);
+}
+
+int refused(const char* call, int error) noexcept {
+  add_notice(*told.load(std::memory_order_relaxed),
+             (Sentence() << "the script called " << call
+                         << " on a tensor's memory, which then could not be moved any more: the call has failed")
+                 .text());
+  errno = error;
+  return -1;
+}
+
+bool is_lasting(int advice) noexcept {
+  return advice == MADV_MERGEABLE || advice == MADV_NOHUGEPAGE || advice == MADV_WIPEONFORK;
+}
+
+}  // namespace
+
+void refuse_calls_on(ManagedRange range, Session& session) noexcept {
+  const auto from = reinterpret_cast<std::uintptr_t>(range.begin);
+  told.store(&session, std::memory_order_relaxed);
+  begin.store(from, std::memory_order_relaxed);
+  end.store(from + range.bytes, std::memory_order_release);
+}
+
+}  // namespace spillway
+
+#define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
+
+SPILLWAY_EXPORT int mlock(const void* address, size_t bytes) noexcept {
+  if (spillway::is_managed(address, bytes)) return spillway::refused("mlock", ENOMEM);
+  return static_cast<int>(::syscall(SYS_mlock, address, bytes));
+}
+
+SPILLWAY_EXPORT int mlock2(const void* address, size_t bytes, unsigned flags) noexcept {
+  if (spillway::is_managed(address, bytes)) return spillway::refused("mlock2", ENOMEM);
+  return static_cast<int>(::syscall(SYS_mlock2, address, bytes, flags));
+}
+
+SPILLWAY_EXPORT int mprotect(void* address, size_t bytes, int protection) noexcept {
+  const bool changes = (protection & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE);
+  if (changes && spillway::is_managed(address, bytes)) return spillway::refused("mprotect", EACCES);
+  return static_cast<int>(::syscall(SYS_mprotect, address, bytes, protection));
+}
+
+SPILLWAY_EXPORT int munmap(void* address, size_t bytes) noexcept {
+  if (spillway::is_managed(address, bytes)) return spillway::refused("munmap", EINVAL);
+  return static_cast<int>(::syscall(SYS_munmap, address, bytes));
+}
+
+SPILLWAY_EXPORT void* mremap(void* address, size_t bytes, size_t new_bytes, int flags, ...) noexcept {
+  va_list rest;
+  va_start(rest, flags);
+  void* to = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
+  va_end(rest);
+  // Of no bytes it makes a second mapping.
+  const bool touches = spillway::is_managed(address, bytes > 0 ? bytes : 1) ||
+                       ((flags & MREMAP_FIXED) != 0 && spillway::is_managed(to, new_bytes));
+  if (touches) {
+    spillway::refused("mremap", EINVAL);
+    return MAP_FAILED;
+  }
+  return reinterpret_cast<void*>(::syscall(SYS_mremap, address, bytes, new_bytes, flags, to));
+}
+
+SPILLWAY_EXPORT int madvise(void* address, size_t bytes, int advice) noexcept {
+  if (spillway::is_lasting(advice) && spillway::is_managed(address, bytes)) return spillway::refused("madvise", EINVAL);
+  return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
+}
