@@ -300,12 +300,31 @@ TEST_P(PagerSystemTest, WhenAllTiersAreFullAnAllocationFailsWithTheirNumbersAndL
   }
   EXPECT_NE(refusal.find("device memory 80 MiB"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("ssd 100 MiB"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("raise --ssd-capacity"), std::string::npos) << refusal;
   EXPECT_GE(tensors.size(), (80 + config.host.value / (1 << 20) + 100 - 32) / 10 - 2);
   for (std::size_t index = 0; index < tensors.size(); ++index) EXPECT_TRUE(holds(tensors[index], 10 << 20, index + 1));
   EXPECT_FALSE(pager->allocate(SIZE_MAX).has_value());
   EXPECT_FALSE(pager->allocate(SIZE_MAX / 2).has_value());
   pager->free(tensors.back());
   fill(granted(*pager, 10 << 20), 10 << 20, 5);
+}
+
+TEST_P(PagerSystemTest, ARefusalTellsWhatTensorsHoldFromTheBlocksThatTheyTakeAndAHoleFromAllThatThereIs) {
+  PagerConfig config = PagerTest::config();
+  config.ssd_capacity = 100_MiB;
+  auto pager = started(config);
+  std::vector<std::byte*> tensors;
+  for (int count = 0; count < 100; ++count) tensors.push_back(granted(*pager, 1 << 20));
+  for (std::size_t index = 0; index < tensors.size(); index += 2) pager->free(tensors[index]);
+  const auto refusal = [&](Bytes bytes) {
+    const auto memory = pager->allocate(bytes.value);
+    return memory ? "granted" : memory.error().message;
+  };
+  const std::string text = refusal(Bytes{80_MiB} + config.host + 100_MiB - 32_MiB - 90_MiB);
+  EXPECT_NE(text.find("tensors take 50 MiB already in 100 MiB of blocks of 2 MiB;"), std::string::npos) << text;
+  const std::string more_than_there_is = refusal(1_GiB);
+  EXPECT_EQ(more_than_there_is.find("no hole"), std::string::npos) << more_than_there_is;
+  EXPECT_NE(more_than_there_is.find("raise --ssd-capacity"), std::string::npos) << more_than_there_is;
 }
 
 TEST_P(PagerSystemTest, ALimitOnFileSizesIsAnOutOfMemoryNotASignal) {

@@ -198,13 +198,10 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
   const std::lock_guard lock(mutex_);
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
-  if (!proposed)
-    return fail(
-        Errc::out_of_memory,
-        fmt::format("no room for {}: no hole between the tensors is that large; tensors take {}, device memory {}, "
-                    "host memory {}, ssd {} in {}",
-                    to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device),
-                    to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory));
+  if (!proposed) {
+    const bool fits = slots_needed(heap_.blocks_in_use() + wanted.value / kBlockBytes.value) <= file_->capacity_slots();
+    return no_room(wanted, fits ? "no hole between the tensors' addresses is that large; free some tensors first" : "");
+  }
   if (auto reserved = reserve(heap_.blocks_in_use() + heap_.new_blocks(*proposed), wanted); !reserved) {
     heap_.cancel(*proposed);
     return std::unexpected(std::move(reserved).error());
@@ -259,9 +256,9 @@ void Pager::follow_new_plan(JournalledExecutor& executor) {
 }
 
 // So that these blocks can be stored.
-std::uint64_t Pager::slots_needed(std::uint32_t blocks) const {
+std::uint64_t Pager::slots_needed(std::uint64_t blocks) const {
   const std::uint64_t in_memory = machine_->device_blocks() + config_.host.value / kBlockBytes.value;
-  const std::uint64_t needed = std::uint64_t{blocks} + kSlackBlocks;
+  const std::uint64_t needed = blocks + kSlackBlocks;
   return needed <= in_memory ? 0 : needed - in_memory;
 }
 
@@ -274,20 +271,30 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
     const DiskWait wait(config_.asks_for_space);
     auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));
     if (reserved) return {};
-    reason = "; " + reserved.error().message;
+    reason = reserved.error().message;
   }
-  const std::string for_children = slots_for_children_ == 0
-                                       ? ""
-                                       : fmt::format(" and {} are kept for forked processes (fewer workers need less)",
-                                                     to_text(kBlockBytes * slots_for_children_));
-  return fail(
-      Errc::out_of_memory,
-      fmt::format(
-          "no room for {}: tensors take {} already; device memory {}, host memory {}, ssd {} in {}; of all that "
-          "{} stay free for moves{}{}",
-          to_text(wanted), to_text(kBlockBytes * heap_.blocks_in_use()), to_text(config_.device), to_text(config_.host),
-          to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory, to_text(kBlockBytes * kSlackBlocks),
-          for_children, reason));
+  return no_room(wanted, reason);
+}
+
+// With the mutex held. `reason` says what else there is to say, and its remedy; without one the tiers are too small.
+std::unexpected<Error> Pager::no_room(Bytes wanted, std::string_view reason) const {
+  std::string text =
+      fmt::format("no room for {}: tensors take {} already", to_text(wanted), to_text(heap_.bytes_in_use()));
+  // What small tensors leave of their blocks when they die serves small ones only.
+  const Bytes blocks = kBlockBytes * heap_.blocks_in_use();
+  if (blocks > heap_.bytes_in_use())
+    text += fmt::format(" in {} of blocks of {}", to_text(blocks), to_text(kBlockBytes));
+  text += fmt::format("; device memory {}, host memory {}, ssd {} in {}; of all that {} stay free for moves",
+                      to_text(config_.device), to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()),
+                      config_.ssd_directory, to_text(kBlockBytes * kSlackBlocks));
+  if (slots_for_children_ != 0)
+    text += fmt::format(" and {} are kept for forked processes (fewer workers need less)",
+                        to_text(kBlockBytes * slots_for_children_));
+  text += "; ";
+  text += !reason.empty()                  ? reason
+          : config_.ssd_capacity > Bytes{} ? "raise --ssd-capacity"
+                                           : "free some space there before the run, or name a larger disk with --ssd";
+  return fail(Errc::out_of_memory, std::move(text));
 }
 
 // A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it

@@ -101,8 +101,9 @@ class Pager {
   void fail_for_good(const std::string& message) noexcept;
   std::string explain(const Failure& failure) const;
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
+  std::unexpected<Error> no_room(Bytes wanted, std::string_view reason) const;
   void reserve_for_copies();
-  std::uint64_t slots_needed(std::uint32_t blocks) const;
+  std::uint64_t slots_needed(std::uint64_t blocks) const;
   std::optional<UniqueFd> before_fork();
   std::uint32_t slots_for_children();
   void follow_new_plan(JournalledExecutor& executor);

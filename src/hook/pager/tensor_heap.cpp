@@ -93,6 +93,7 @@ TensorHeap::Place TensorHeap::commit(const Place& place) {
     small_in_use_ += is_small(block);
   }
   most_small_ = std::max(most_small_, small_in_use_);
+  bytes_in_use_ += place.bytes;
   CHECK(places_.emplace(place.offset, kept).second);
   return kept;
 }
@@ -110,6 +111,7 @@ std::optional<TensorHeap::Place> TensorHeap::remove(std::uint64_t offset) {
   const auto found = places_.find(offset);
   if (found == places_.end()) return std::nullopt;
   const Place place = found->second;
+  bytes_in_use_ -= place.bytes;
   places_.erase(found);
   for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) {
     if (--tensors_[block.value] > 0) continue;

@@ -45,6 +45,7 @@ class TensorHeap {
   std::optional<BlockRange> set_apart(std::uint32_t blocks);
   void give_up(BlockRange apart);
 
+  Bytes bytes_in_use() const { return bytes_in_use_; }  // by tensors
   // Blocks in which a tensor lives, and how many more this place would make it.
   std::uint32_t blocks_in_use() const { return in_use_; }
   std::uint32_t new_blocks(const Place& place) const;
@@ -70,6 +71,7 @@ class TensorHeap {
   Part small_, large_;
   std::vector<Apart> apart_;
   std::vector<std::uint32_t> tensors_;  // in each block
+  Bytes bytes_in_use_;
   std::uint32_t in_use_ = 0, small_in_use_ = 0, most_small_ = 0;
   std::unordered_map<std::uint64_t, Place> places_;
   std::vector<TensorId> free_ids_;
