@@ -184,10 +184,12 @@ Result<> configure(const RunOptions& options, Session& session) {
   config.io_timeout_ns = io_timeout->value;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
-  if (options.ssd.empty()) return fail(Errc::usage, "--ssd: it names no folder");
+  if (options.ssd.empty()) return fail(Errc::usage, "--ssd: it names no folder; name one on an SSD, such as /var/tmp");
   TRY_VOID(set_text(config.ssd_directory, fs::absolute(options.ssd, error).string(), "--ssd"));
   if (options.plan) {
-    if (options.plan->empty()) return fail(Errc::usage, "--plan: it names no file");
+    if (options.plan->empty())
+      return fail(Errc::usage,
+                  "--plan: it names no file; name one that `spillway plan` or a run with --record has written");
     TRY(const GivenPlan given, load_given_plan(*options.plan));
     TRY_VOID(set_text(config.plan_path, fs::absolute(given.file, error).string(), "--plan"));
   }
@@ -227,7 +229,8 @@ Result<int> run(const RunOptions& options) {
   if (options.json) {
     TRY(json, check_output("--json", *options.json));
   }
-  if (options.record && options.record->empty()) return fail(Errc::usage, "--record: it names no folder");
+  if (options.record && options.record->empty())
+    return fail(Errc::usage, "--record: it names no folder; name one to write to, such as records");
   RecordFolder record(options.record.value_or(""));
   if (options.record && options.json && record.takes(json))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));

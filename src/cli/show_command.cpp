@@ -1,7 +1,14 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/replay_journal.h"
@@ -18,7 +25,24 @@ struct ShowOptions {
   bool json = false;
 };
 
+// A record holds several things to show.
+Error which_of(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    for (const std::string_view end : {".trace", ".trace.zst", ".plan", ".journal"})
+      if (name.ends_with(end)) names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return {Errc::usage, fmt::format("{} is a folder; {}", folder,
+                                   names.empty() ? "there is nothing in it to show"
+                                                 : fmt::format("name a file in it: {}", fmt::join(names, ", ")))};
+}
+
 Result<int> show(const ShowOptions& options) {
+  std::error_code error;
+  if (std::filesystem::is_directory(options.file, error)) return std::unexpected(which_of(options.file));
   if (!options.trace.empty() && !names_plan(options.file))
     return fail(Errc::usage,
                 fmt::format("--trace: {} is no .plan file, and nothing else has a trace of its own", options.file));

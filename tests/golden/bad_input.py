@@ -133,6 +133,7 @@ def main():
             before = Path(file).read_bytes()
             good &= fails("the output is an input, which would be lost", file, *arguments, "-o", file, status=(2,))
             good &= Path(file).read_bytes() == before
+        good &= fails("a folder", "name a file in it: bad", "show", str(folder), status=(2,))
         good &= fails("no name", "-o", "plan", trace, "--policy", "g10", *A100, "-o", "", status=(2,))
         too_small = subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10-gds", "--machine", "a100", "--set", "device.memory=1MiB",
                                     "-o", str(output)], capture_output=True, text=True)

@@ -62,7 +62,11 @@ RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
 RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) {
   std::string sentence = fmt::format("some thread waited for memory in {:.3f} of {:.3f} s", seconds(report.stall),
                                      seconds(report.managed));
-  if (!no_outlook.empty()) sentence += "; what more of it would change cannot be said: " + no_outlook;
+  // The table says so just above.
+  const bool is_known = no_outlook == report.not_planned;
+  if (!no_outlook.empty())
+    sentence += "; what more of it would change cannot be said" +
+                (is_known ? std::string(", for the reason that there is no plan") : ": " + no_outlook);
   return {.kind = "waits", .sentence = std::move(sentence)};
 }
 
