@@ -36,7 +36,8 @@ int refused(const char* call, int error) noexcept {
 }
 
 bool is_lasting(int advice) noexcept {
-  return advice == MADV_MERGEABLE || advice == MADV_NOHUGEPAGE || advice == MADV_WIPEONFORK;
+  // MADV_DOFORK would give forked processes the pages that are here, and zeroes in place of the others.
+  return advice == MADV_MERGEABLE || advice == MADV_NOHUGEPAGE || advice == MADV_DOFORK || advice == MADV_WIPEONFORK;
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ SPILLWAY_EXPORT int mlock2(const void* address, size_t bytes, unsigned flags) no
 }
 
 SPILLWAY_EXPORT int mprotect(void* address, size_t bytes, int protection) noexcept {
-  const bool changes = (protection & (PROT_READ | PROT_WRITE)) != (PROT_READ | PROT_WRITE);
+  const bool changes = protection != (PROT_READ | PROT_WRITE);
   if (changes && spillway::is_managed(address, bytes)) return spillway::refused("mprotect", EACCES);
   return static_cast<int>(::syscall(SYS_mprotect, address, bytes, protection));
 }

@@ -12,8 +12,8 @@ for name in ("mremap", "mmap"):
 
 tensors = [torch.full((4 * MIB,), float(i)) for i in range(12)]  # 16 MiB each
 failed = []
-for i, (name, *rest) in enumerate((("mlock",), ("mlock2", 0), ("mprotect", 1), ("mremap", 8 * MIB, 1),
-                                   ("madvise", 12), ("madvise", 15), ("madvise", 18), ("munmap",))):
+for i, (name, *rest) in enumerate((("mlock",), ("mlock2", 0), ("mprotect", 1), ("mprotect", 7), ("mremap", 8 * MIB, 1),
+                                   ("madvise", 11), ("madvise", 12), ("madvise", 15), ("madvise", 18), ("munmap",))):
     begin = tensors[i].data_ptr() & ~4095
     result = getattr(libc, name)(ctypes.c_void_p(begin), ctypes.c_size_t(2 * MIB), *map(ctypes.c_size_t, rest))
     if result in (-1, ctypes.c_void_p(-1).value):
