@@ -218,10 +218,13 @@ Result<> configure(const RunOptions& options, Session& session) {
 void wait_for_space(const Teardown& teardown, const std::string& directory) {
   constexpr int kMost = 100;
   constexpr Nanos kLookEvery{100'000'000};
-  for (int i = 0; i < kMost && !has_waiting_signal(); ++i)
+  int looks = 0;
+  do
     if (teardown.is_over(kLookEvery)) return;
-  tell(fmt::format("spillway: the disk of {} has not given back yet what the script had there; it will by itself\n",
-                   directory));
+  while (++looks < kMost && !has_waiting_signal());
+  tell(
+      fmt::format("spillway: the disk of {} may not have given back yet what the script had there; it will by itself\n",
+                  directory));
 }
 
 Result<int> run(const RunOptions& options) {

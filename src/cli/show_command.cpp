@@ -29,10 +29,10 @@ struct ShowOptions {
 Error which_of(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    for (const std::string_view end : {".trace", ".trace.zst", ".plan", ".journal"})
-      if (name.ends_with(end)) names.push_back(name);
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    for (const std::string_view ending : {".trace", ".trace.zst", ".plan", ".journal"})
+      if (name.ends_with(ending)) names.push_back(name);
   }
   std::ranges::sort(names);
   return {Errc::usage, fmt::format("{} is a folder; {}", folder,

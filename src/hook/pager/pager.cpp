@@ -291,9 +291,7 @@ std::unexpected<Error> Pager::no_room(Bytes wanted, std::string_view reason) con
     text += fmt::format(" and {} are kept for forked processes (fewer workers need less)",
                         to_text(kBlockBytes * slots_for_children_));
   text += "; ";
-  text += !reason.empty()                  ? reason
-          : config_.ssd_capacity > Bytes{} ? "raise --ssd-capacity"
-                                           : "free some space there before the run, or name a larger disk with --ssd";
+  text += reason.empty() ? file_->remedy() : reason;
   return fail(Errc::out_of_memory, std::move(text));
 }
 

@@ -29,7 +29,7 @@ bool is_managed(const void* address, std::size_t bytes) noexcept {
 int refused(const char* call, int error) noexcept {
   add_notice(*told.load(std::memory_order_relaxed),
              (Sentence() << "the script called " << call
-                         << " on a tensor's memory, which then could not be moved any more: the call has failed")
+                         << " on a tensor's memory, which spillway could not serve any more then: the call has failed")
                  .text());
   errno = error;
   return -1;
@@ -77,7 +77,7 @@ SPILLWAY_EXPORT int munmap(void* address, size_t bytes) noexcept {
 SPILLWAY_EXPORT void* mremap(void* address, size_t bytes, size_t new_bytes, int flags, ...) noexcept {
   va_list rest;
   va_start(rest, flags);
-  void* to = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
+  void* to = (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 ? va_arg(rest, void*) : nullptr;
   va_end(rest);
   // Of no bytes it makes a second mapping.
   const bool touches = spillway::is_managed(address, bytes > 0 ? bytes : 1) ||

@@ -35,7 +35,7 @@ LiveStatus::Moment moment_of(const SessionState& state, Nanos at);
 
 // "iteration 7, 4.210 s  stall 3 %  device 824 MiB  ssd 803 MiB  in 0.4, out 0.4 GB/s": the last iteration that
 // has ended, and what happened between the two moments. Where that is too long for the columns:
-// "it 7 4.21 s  stall 3 %  dev 824M ssd 803M  in 0.4 out 0.4 GB/s".
+// "it 7 4.21 s stall 3 % dev 824M ssd 803M in 0.4 out 0.4 GB/s".
 std::string status_text(const Session& session, const LiveStatus::Moment& before, const LiveStatus::Moment& now,
                         std::size_t columns);
 

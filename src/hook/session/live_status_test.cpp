@@ -43,12 +43,11 @@ TEST(LiveStatus, SaysAllOfItInTheColumnsOfAnOrdinaryTerminal) {
   state.moved(Tier::device, Tier::ssd) = 3'000'000'000;
   const auto now = moment_of(state, Nanos{2'000'000'000});
   EXPECT_EQ(status_text(**session, before, now, 79),
-            "it 1234 12.35 s plan  stall 0 %  dev 20.0G ssd 824M  in 0.0 out 1.5 GB/s");
+            "it 1234 12.35 s plan stall 0 % dev 20G ssd 824M in 0.0 out 1.5 GB/s");
   (*session)->config.host_budget_bytes = 1;
   state.host_bytes = (5_GiB).value;
   EXPECT_EQ(status_text(**session, before, now, 79),
-            "it 1234 12.35 s plan  stall 0 %  dev 20.0G host 5.0G ssd 824M  in 0.0 out 1.5 G")
-      << "no more than the unit is lost";
+            "it 1234 12.35 s plan stall 0 % dev 20G host 5.0G ssd 824M in 0.0 out 1.5 GB/s");
   EXPECT_EQ(status_text(**session, before, now, 20).size(), 20u);
 }
 

@@ -66,7 +66,7 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
   const bool is_known = no_outlook == report.not_planned;
   if (!no_outlook.empty())
     sentence += "; what more of it would change cannot be said" +
-                (is_known ? std::string(", for the reason that there is no plan") : ": " + no_outlook);
+                (is_known ? std::string(", for the same reason as there is no plan") : ": " + no_outlook);
   return {.kind = "waits", .sentence = std::move(sentence)};
 }
 

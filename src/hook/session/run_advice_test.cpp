@@ -116,7 +116,7 @@ TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   report.not_planned = report.no_outlook;
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said, for the "
-            "reason that there is no plan");
+            "same reason as there is no plan");
 }
 
 TEST_F(RunAdvice, WhereThereWasNothingToManageThereIsNone) {

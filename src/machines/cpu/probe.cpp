@@ -28,7 +28,7 @@ namespace spillway {
 namespace {
 
 constexpr Nanos kPassTime{1'500'000'000};  // the most that one pass over the file takes; there are three
-constexpr std::uint32_t kFileBlocks = 128;
+constexpr std::uint32_t kFileBlocks = 128, kPartOfDisk = 8;  // Somebody may need it meanwhile.
 constexpr std::uint32_t kAtOnce = 16;
 
 BytesPerSecond rate_of(Bytes bytes, Nanos time) {
@@ -162,7 +162,7 @@ Result<Nanos> measure_latency(const Disk& disk, bool write) {
 Result<> measure_disk(const std::string& directory, MachineProbe& probe) {
   TRY(SpillFile file, SpillFile::open(directory, {}));
   probe.ssd_free = kBlockBytes * file.capacity_slots();
-  TRY_VOID(file.reserve(std::min(kFileBlocks, file.capacity_slots())));
+  TRY_VOID(file.reserve(std::clamp(file.capacity_slots() / kPartOfDisk, 1u, kFileBlocks)));
   TRY(Doorbell bell, Doorbell::make());
   TRY(MemoryRange memory, MemoryRange::reserve(kAtOnce));
   Disk disk{std::move(file), std::move(bell), std::move(memory)};

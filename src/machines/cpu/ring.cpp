@@ -40,11 +40,11 @@ Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::op
   ring->open_ = true;
   if (const int error = -::io_uring_ring_dontfork(&ring->ring_); error != 0)
     return fail(Errc::unavailable, fmt::format("cannot keep io_uring out of forked processes: {}", errno_text(error)));
-  // The kernel closes them in one order or the other.
-  std::vector<int> files(kept_open);
-  ring->file_ = static_cast<int>(files.size());
-  files.push_back(file);
+  // When the process has gone, the kernel gives them up in one order or the other, and closes what it gave up last
+  // first (delayed_fput).
+  std::vector<int> files{file};
   files.insert(files.end(), kept_open);
+  files.push_back(file);
   if (const int error = -::io_uring_register_files(&ring->ring_, files.data(), static_cast<unsigned>(files.size()));
       error > 0)
     return fail(Errc::unavailable, fmt::format("cannot register files with io_uring: {}", errno_text(error)));
@@ -73,10 +73,11 @@ void Ring::prepare(std::uint32_t place) {
   std::byte* memory = active.transfer.memory + active.done;
   const auto rest = static_cast<unsigned>(active.transfer.bytes - active.done);
   const std::uint64_t offset = active.transfer.offset + active.done;
+  constexpr int kFile = 0;  // its place among the registered ones
   if (active.transfer.write)
-    ::io_uring_prep_write(sqe, file_, memory, rest, offset);
+    ::io_uring_prep_write(sqe, kFile, memory, rest, offset);
   else
-    ::io_uring_prep_read(sqe, file_, memory, rest, offset);
+    ::io_uring_prep_read(sqe, kFile, memory, rest, offset);
   ::io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
   ::io_uring_sqe_set_data64(sqe, place);
 }

@@ -17,7 +17,7 @@ namespace spillway {
 class Ring final : public BlockIo {
  public:
   // Both outlive the ring. The file, and those in `kept_open`, stay open as long as the ring lives, even if the script
-  // closes all descriptors that it finds; if the process dies, those are closed last. The error says why io_uring
+  // closes all descriptors that it finds; if the process dies, the file is closed first. The error says why io_uring
   // cannot be had, and the remedy. wait() returns also when `news` is readable, which somebody else reads.
   static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell, std::optional<int> news = {},
                                             std::initializer_list<int> kept_open = {});
@@ -45,7 +45,6 @@ class Ring final : public BlockIo {
   std::optional<int> news_;
   io_uring ring_{};
   bool open_ = false;
-  int file_ = 0;  // its place among the registered ones
   bool listening_ = false, listening_to_news_ = false;
   std::vector<Active> active_;
 };

@@ -82,15 +82,26 @@ Bytes file_size_limit() {
   return {limit.rlim_cur};
 }
 
-std::string why_not(int error, bool exceeds_capacity) {
-  if (error == EOPNOTSUPP) return "its file system cannot allocate ahead; name a directory on ext4 or xfs with --ssd";
-  if (exceeds_capacity)
-    return "raise --ssd-capacity, free some space before the run, or name another directory with --ssd";
-  if (error == ENOSPC || error == EDQUOT)
-    return fmt::format(
-        "{}: others have taken what was free at the start; free some space, or name another directory with --ssd",
-        errno_text(error));
-  return errno_text(error);
+std::string why_not(int error) {
+  switch (error) {
+    case EOPNOTSUPP:
+      return "its file system cannot allocate ahead; name a directory on ext4 or xfs with --ssd";
+    case ENOSPC:
+      return errno_text(error) +
+             ": what was free at the start has been taken since; free some space, or name another directory with --ssd";
+    case EDQUOT:
+      return errno_text(error) + "; raise the quota, or name another directory with --ssd";
+    case EFBIG:
+      return errno_text(error) + "; raise the limit on file sizes (ulimit -f)";
+    default:
+      return errno_text(error);
+  }
+}
+
+std::string_view remedy_for(Bytes asked, Bytes available, Bytes usable) {
+  if (asked > Bytes{}) return "raise --ssd-capacity";
+  if (usable < available) return "raise the limit on file sizes (ulimit -f)";
+  return "free some space there before the run, or name a larger disk with --ssd";
 }
 
 }  // namespace
@@ -120,7 +131,8 @@ Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) 
                     "name another directory with --ssd",
                     to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return SpillFile(directory, out_of_reach(std::move(fd)), static_cast<std::uint32_t>(std::min(slots, kMost)));
+  return SpillFile(directory, out_of_reach(std::move(fd)), static_cast<std::uint32_t>(std::min(slots, kMost)),
+                   remedy_for(capacity, available, usable));
 }
 
 Result<> SpillFile::reserve(std::uint32_t slots) { return reserve(slots, capacity_slots_); }
@@ -151,10 +163,11 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
   }
-  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
-              fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}",
-                          to_text(kBlockBytes * slots), directory_, to_text(kBlockBytes * have),
-                          to_text(kBlockBytes * capacity_slots_), why_not(error, slots > most)));
+  return fail(
+      error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
+      fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
+                  directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
+                  slots > most ? std::string(remedy_) : why_not(error)));
 }
 
 std::uint64_t SpillFile::free_slots() const {

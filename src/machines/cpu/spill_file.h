@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +24,7 @@ class SpillFile {
       : directory_(std::move(other.directory_)),
         fd_(std::move(other.fd_)),
         capacity_slots_(other.capacity_slots_),
+        remedy_(other.remedy_),
         reserved_(other.reserved_.load()),
         most_if_plenty_(other.most_if_plenty_),
         used_before_(other.used_before_),
@@ -30,6 +32,7 @@ class SpillFile {
 
   int fd() const { return fd_.get(); }
   std::uint32_t capacity_slots() const { return capacity_slots_; }
+  std::string_view remedy() const { return remedy_; }  // where that is too little
 
   // Sees to it that the file has space for this many slots in all. By one thread at a time, which may be another one
   // than that which takes slots.
@@ -46,8 +49,8 @@ class SpillFile {
   void give_back(std::uint32_t slot) { free_.push_back(slot); }
 
  private:
-  SpillFile(std::string directory, UniqueFd fd, std::uint32_t capacity_slots)
-      : directory_(std::move(directory)), fd_(std::move(fd)), capacity_slots_(capacity_slots) {}
+  SpillFile(std::string directory, UniqueFd fd, std::uint32_t capacity_slots, std::string_view remedy)
+      : directory_(std::move(directory)), fd_(std::move(fd)), capacity_slots_(capacity_slots), remedy_(remedy) {}
 
   Result<> reserve(std::uint32_t slots, std::uint32_t most);
   std::uint64_t free_slots() const;  // of its file system; zero if that does not say
@@ -55,6 +58,7 @@ class SpillFile {
   std::string directory_;
   UniqueFd fd_;
   std::uint32_t capacity_slots_;
+  std::string_view remedy_;
   std::atomic<std::uint32_t> reserved_{0};
   std::optional<std::uint32_t> most_if_plenty_;
   std::uint32_t used_before_ = 0;  // slots from here on have never been taken
