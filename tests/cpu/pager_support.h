@@ -34,9 +34,9 @@ inline std::byte* granted(Pager& pager, std::size_t bytes) {
   return static_cast<std::byte*>(*memory);
 }
 
-// From now on what comes from the SSD leaves its copy there, until it changes: a plan says so for a tensor that is
-// none.
-inline void keep_copies(Pager& pager) {
+// From now on what comes from the SSD leaves its copy there, until it changes: a plan, which is returned, says so for a
+// tensor that is none.
+inline std::shared_ptr<const RunPlan> keep_copies(Pager& pager) {
   auto plan = std::make_shared<RunPlan>();
   plan->plan.prefetches = {{{0}, {0}, true}};
   plan->kernels = 1;
@@ -48,6 +48,7 @@ inline void keep_copies(Pager& pager) {
   const StreamId stream = pager.this_stream();
   pager.kernel_ready(stream, {.plan = plan.get(), .kernel = {0}, .execution = {}}, {});
   pager.kernel_done(stream);
+  return plan;
 }
 
 constexpr std::size_t kLarge = 30 << 20;

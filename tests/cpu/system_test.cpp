@@ -153,6 +153,22 @@ TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZero
   EXPECT_NE(end.text.find("spillway: "), std::string::npos);
 }
 
+// Nothing faults here: the kernel's thread is the first to notice.
+TEST_P(PagerSystemTest, AKernelDoesNotWaitForEverWhereTheScriptHasClosedAllDescriptors) {
+  const ChildEnd end = in_child([&] {
+    ::alarm(60);
+    auto pager = started(config());
+    const auto tensors = more_than_fits(*pager);
+    const auto plan = keep_copies(*pager);
+    ::close_range(3, ~0u, 0);
+    const ByteExtent extents[] = {{tensors[0], kLarge, false, false}};
+    pager->kernel_ready(pager->this_stream(), {.plan = plan.get(), .kernel = {0}, .execution = {}}, extents);
+    return 4;
+  });
+  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
+  EXPECT_NE(end.text.find("os.closerange"), std::string::npos) << end.text;
+}
+
 TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) {
   constexpr std::size_t kPage = 4096, kStep = kBlockBytes.value;
   auto pager = started(config());

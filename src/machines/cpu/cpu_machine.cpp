@@ -35,7 +35,7 @@ CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbe
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
-  TRY(Doorbell bell, Doorbell::make());
+  TRY(Doorbell bell, Doorbell::make(options.on_failure));
   TRY(Userfault userfault, Userfault::open());
   TRY(MemoryRange range, MemoryRange::reserve(options.range_blocks));
   TRY_VOID(userfault.watch(range.begin(), range.bytes()));

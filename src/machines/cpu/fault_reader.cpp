@@ -31,9 +31,7 @@ void FaultReader::serve() noexcept {
     const int ready = ::poll(sources.data(), sources.size(), -1);
     if (ready < 0 && errno == EINTR) continue;
     if (ready < 0 || ((sources[0].revents | sources[1].revents) & (POLLNVAL | POLLERR | POLLHUP)) != 0)
-      return fail_(
-          "page faults can be served no longer, since the script has closed descriptors that are not its own "
-          "(os.closerange, a daemon's start); let it close only what it has opened");
+      return fail_(kDescriptorsClosed);
     if (sources[1].revents != 0) return;
     const std::size_t count = userfault_.read(faults);
     const Nanos at = now();

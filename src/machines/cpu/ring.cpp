@@ -95,6 +95,7 @@ void Ring::listen() {
 }
 
 void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
+  if (cqe.user_data == kBell || cqe.user_data == kNews) is_deaf_ |= cqe.res < 0;
   if (cqe.user_data == kBell) {
     listening_ = false;
     bell_.clear();
@@ -140,6 +141,7 @@ Result<> Ring::wait(std::vector<Completion>& ended, std::optional<std::chrono::m
     take(copy, ended);
   }
   ::io_uring_cq_advance(&ring_, count);
+  if (is_deaf_) return fail(Errc::io, std::string(kDescriptorsClosed));
   return {};
 }
 

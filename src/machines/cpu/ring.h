@@ -18,7 +18,8 @@ class Ring final : public BlockIo {
  public:
   // Both outlive the ring. The file, and those in `kept_open`, stay open as long as the ring lives, even if the script
   // closes all descriptors that it finds; if the process dies, the file is closed first. The error says why io_uring
-  // cannot be had, and the remedy. wait() returns also when `news` is readable, which somebody else reads.
+  // cannot be had, and the remedy. wait() returns also when `news` is readable, which somebody else reads,
+  // and fails when one of the two has been closed.
   static Result<std::unique_ptr<Ring>> open(int file, const Doorbell& bell, std::optional<int> news = {},
                                             std::initializer_list<int> kept_open = {});
   ~Ring() override;
@@ -46,6 +47,7 @@ class Ring final : public BlockIo {
   io_uring ring_{};
   bool open_ = false;
   bool listening_ = false, listening_to_news_ = false;
+  bool is_deaf_ = false;  // the script has closed what it listens to
   std::vector<Active> active_;
 };
 
