@@ -215,13 +215,14 @@ Result<> configure(const RunOptions& options, Session& session) {
 }
 
 // So that whoever runs next has the space, and can unmount the disk. Until a signal asks us to end, but not for ever.
-void wait_for_space(const Teardown& teardown, const std::string& directory) {
+void wait_for_space(const Teardown& teardown, const std::string& directory, bool quiet) {
   constexpr int kMost = 100;
   constexpr Nanos kLookEvery{100'000'000};
   int looks = 0;
   do
     if (teardown.is_over(kLookEvery)) return;
   while (++looks < kMost && !has_waiting_signal());
+  if (quiet) return;
   tell(
       fmt::format("spillway: the disk of {} may not have given back yet what the script had there; it will by itself\n",
                   directory));
@@ -234,6 +235,9 @@ Result<int> run(const RunOptions& options) {
   }
   if (options.record && options.record->empty())
     return fail(Errc::usage, "--record: it names no folder; name one to write to, such as records");
+  if (options.record && options.record->starts_with("--"))
+    return fail(Errc::usage, fmt::format("--record {}: that is an option; write ./{} if it is the name of a folder",
+                                         *options.record, *options.record));
   RecordFolder record(options.record.value_or(""));
   if (options.record && options.json && record.takes(json))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
@@ -286,7 +290,7 @@ Result<int> run(const RunOptions& options) {
         return false;
       }));
   status.reset();
-  if (!hangs) wait_for_space(teardown, session->config.ssd_directory.data());
+  if (!hangs) wait_for_space(teardown, session->config.ssd_directory.data(), options.quiet);
   if (!untold.empty()) tell(fmt::format("spillway: error: {}\n", untold));
   RunReport report = read_report(*session, supervised);
   if (report.made_tensors && wants_report) {

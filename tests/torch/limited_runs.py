@@ -73,9 +73,10 @@ def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
 def calls_that_would_keep_pages_from_moving_fail_at_once(spillway):
     done, report = run(spillway, script("locks_pages.py"))
     check(done.returncode == 0, done.stdout, done.stderr)
-    calls = ["mlock ENOMEM", "mlock2 ENOMEM", *["mprotect EACCES"] * 2, "mremap EINVAL", *["madvise EINVAL"] * 4, "munmap EINVAL"]
+    calls = ["mlock ENOMEM", "mlock2 ENOMEM", *["mprotect EACCES"] * 2, "mremap EINVAL", *["madvise EINVAL"] * 5, "munmap EINVAL",
+             "pkey_mprotect EACCES", "mlockall ENOMEM"]
     check("failed: " + ", ".join(calls) in done.stdout, done.stdout)
-    for call in ("mlock", "mprotect", "mremap", "madvise", "munmap"):
+    for call in ("mlock", "mprotect", "mremap", "madvise", "munmap", "pkey_mprotect", "mlockall"):
         check(f"called {call} on a tensor's memory" in done.stderr, call, done.stderr)
     check(report["moved_bytes"]["ssd_to_device"] > 0, report)
 

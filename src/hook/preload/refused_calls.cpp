@@ -35,10 +35,19 @@ int refused(const char* call, int error) noexcept {
   return -1;
 }
 
+// The kernel keeps it with the addresses, and moves no page to or from a block that has it in a part only.
 bool is_lasting(int advice) noexcept {
   // MADV_DOFORK would give forked processes the pages that are here, and zeroes in place of the others.
-  return advice == MADV_MERGEABLE || advice == MADV_NOHUGEPAGE || advice == MADV_DOFORK || advice == MADV_WIPEONFORK;
+  return advice == MADV_MERGEABLE || advice == MADV_NOHUGEPAGE || advice == MADV_DOFORK || advice == MADV_WIPEONFORK ||
+         advice == MADV_DODUMP;
 }
+
+// So is this, but nobody is worse off without it.
+bool is_hint(int advice) noexcept { return advice == MADV_SEQUENTIAL || advice == MADV_RANDOM; }
+
+bool has_range() noexcept { return end.load(std::memory_order_acquire) != 0; }
+
+bool changes(int protection) noexcept { return protection != (PROT_READ | PROT_WRITE); }
 
 }  // namespace
 
@@ -63,10 +72,23 @@ SPILLWAY_EXPORT int mlock2(const void* address, size_t bytes, unsigned flags) no
   return static_cast<int>(::syscall(SYS_mlock2, address, bytes, flags));
 }
 
+// It would make resident what may be away, and the places that blocks are moved to.
+SPILLWAY_EXPORT int mlockall(int flags) noexcept {
+  if ((flags & MCL_CURRENT) != 0 && spillway::has_range()) return spillway::refused("mlockall", ENOMEM);
+  return static_cast<int>(::syscall(SYS_mlockall, flags));
+}
+
 SPILLWAY_EXPORT int mprotect(void* address, size_t bytes, int protection) noexcept {
-  const bool changes = protection != (PROT_READ | PROT_WRITE);
-  if (changes && spillway::is_managed(address, bytes)) return spillway::refused("mprotect", EACCES);
+  if (spillway::changes(protection) && spillway::is_managed(address, bytes))
+    return spillway::refused("mprotect", EACCES);
   return static_cast<int>(::syscall(SYS_mprotect, address, bytes, protection));
+}
+
+SPILLWAY_EXPORT int pkey_mprotect(void* address, size_t bytes, int protection, int key) noexcept {
+  constexpr int kNone = -1, kUsual = 0;
+  if ((spillway::changes(protection) || (key != kNone && key != kUsual)) && spillway::is_managed(address, bytes))
+    return spillway::refused("pkey_mprotect", EACCES);
+  return static_cast<int>(::syscall(SYS_pkey_mprotect, address, bytes, protection, key));
 }
 
 SPILLWAY_EXPORT int munmap(void* address, size_t bytes) noexcept {
@@ -91,5 +113,6 @@ SPILLWAY_EXPORT void* mremap(void* address, size_t bytes, size_t new_bytes, int 
 
 SPILLWAY_EXPORT int madvise(void* address, size_t bytes, int advice) noexcept {
   if (spillway::is_lasting(advice) && spillway::is_managed(address, bytes)) return spillway::refused("madvise", EINVAL);
+  if (spillway::is_hint(advice) && spillway::is_managed(address, bytes)) return 0;
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }

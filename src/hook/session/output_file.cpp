@@ -27,6 +27,8 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
   const fs::path path = fs::absolute(file, error);
   if (file.empty() || file == "--")  // The latter of `--json= -- COMMAND`.
     return fail(Errc::usage, fmt::format("{}: it names no file", option));
+  if (file.starts_with("--"))
+    return refuse(fmt::format("that is an option; write ./{} if it is the name of a file", file), Errc::usage);
   if (file == "-")
     return refuse("name a file: standard output is the script's (/dev/stdout, if that is no matter)", Errc::usage);
   if (error) return refuse(error.message());

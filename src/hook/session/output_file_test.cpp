@@ -42,6 +42,7 @@ TEST_F(OutputFile, AFolderIsNoFile) {
   EXPECT_NE(error_of(folder.string() + "/").find("it is a folder"), std::string::npos);
   EXPECT_NE(error_of("").find("no file"), std::string::npos);
   EXPECT_NE(error_of("--").find("no file"), std::string::npos);
+  EXPECT_NE(error_of("--quiet").find("that is an option"), std::string::npos);
 }
 
 TEST_F(OutputFile, IsNamedAbsolutelyAndNotMade) {

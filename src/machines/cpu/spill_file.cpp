@@ -156,7 +156,8 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   };
   int error = ENOSPC;
   if (slots <= most) {
-    const std::uint64_t ahead = std::min<std::uint64_t>(free_slots() / kPartAhead, kMostAhead);
+    // Not yet for the first one, the trial of who only looks whether it works.
+    const std::uint64_t ahead = have == 0 ? 0 : std::min<std::uint64_t>(free_slots() / kPartAhead, kMostAhead);
     const std::uint32_t roomy =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(slots, have + ahead), most));
     error = grow(roomy);
