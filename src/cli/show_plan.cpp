@@ -34,11 +34,12 @@ std::string trace_beside(const std::string& plan) {
   return beside;
 }
 
+// At most what can be said.
 Bytes evicted(const Plan& plan, const Trace& trace, Tier to) {
-  Bytes sum;
+  unsigned __int128 sum = 0;
   for (const Eviction& eviction : plan.evictions)
-    if (eviction.to == to) sum += trace[eviction.tensor].bytes;
-  return sum;
+    if (eviction.to == to) sum += trace[eviction.tensor].bytes.value;
+  return Bytes{static_cast<std::uint64_t>(std::min<unsigned __int128>(sum, UINT64_MAX))};
 }
 
 std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {

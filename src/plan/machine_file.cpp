@@ -252,8 +252,13 @@ std::string tables_of(MachineModel machine, Wanted wanted) {
 }
 
 // What may stand in a machine file: see parse_toml().
+std::string ascii(std::string text) {
+  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
 std::string plain(std::string text) {
-  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~' || c == '[' || c == '{'; }, '?');
+  text = ascii(std::move(text));
+  std::ranges::replace_if(text, [](char c) { return c == '[' || c == '{'; }, '?');
   return std::ranges::count(text, '.') > 60 ? "" : text;
 }
 
@@ -264,7 +269,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string head_of(const MachineModel& machine) {
-  return fmt::format("name = {}\ndescription = {}\n", quoted(machine.name), quoted(machine.description));
+  return fmt::format("name = {}\ndescription = {}\n", quoted(ascii(machine.name)), quoted(ascii(machine.description)));
 }
 
 }  // namespace

@@ -145,5 +145,14 @@ RC_GTEST_PROP(MachineFileProperty, WhatIsWrittenIsReadAgainAsTheSameMachine, ())
   }
 }
 
+// A file without a name is called by its own.
+TEST(MachineFile, ANameOfOtherLettersIsWrittenInOnesThatAreRead) {
+  MachineModel machine = *load_machine("a100");
+  machine.name = "./\xc3\xa4.toml";
+  const auto again = parse_machine(to_toml(machine), "again");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->name, "./??.toml");
+}
+
 }  // namespace
 }  // namespace spillway

@@ -25,9 +25,10 @@ struct Choice {
   double ratio = 0;            // benefit over cost
 };
 
-// Where each one that is taken lowers all others a little, all would be looked at for each of them. After so many looks
-// a candidate, far more than iterations of real models need, the best one known is taken as it is.
-constexpr std::size_t kLooksEach = 64;
+// Where each one that is taken lowers all others a little, all would be looked at for each of them. After so many steps
+// in the tree of pressures a candidate, far more than iterations of real models need, the best one known is taken as it
+// is.
+constexpr std::uint64_t kStepsEach = 4096;
 
 struct Options {
   bool use_host = true;
@@ -70,7 +71,7 @@ class Planner {
       for (std::size_t index = 0; index < circle_.periods(); ++index)
         if (is_candidate(index))
           if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
-    std::size_t looks = kLooksEach * candidates.size();
+    const std::uint64_t most_steps = kStepsEach * candidates.size();
     std::priority_queue heap(worse, std::move(candidates));
     while (!heap.empty() && excess_.max() > 0) {
       Candidate top = heap.top();
@@ -79,8 +80,7 @@ class Planner {
       const auto now = choice(top.period);
       if (!now) continue;
       top.ratio = now->ratio;
-      if (looks > 0) --looks;
-      if (looks > 0 && !heap.empty() && worse(top, heap.top()))
+      if (steps_ < most_steps && !heap.empty() && worse(top, heap.top()))
         heap.push(top);
       else
         for (const std::size_t cheaper : book(top.period, now->window))
@@ -103,14 +103,14 @@ class Planner {
   Bytes bytes(std::size_t index) const { return circle_.bytes(index); }
   bool is_candidate(std::size_t index) const { return circle_.plannable(index) && (know_last_ || !period(index).last); }
 
-  std::optional<Choice> choice(std::size_t index) const {
+  std::optional<Choice> choice(std::size_t index) {
     const auto window = below_.place(index, copies(), use_host_);
     if (!window) return std::nullopt;
     Choice choice{.window = *window};
-    circle_.both_parts(circle_.stretch(index, window->left + 1, window->returns),
-                       [&](std::uint32_t begin, std::uint32_t end) {
-                         choice.benefit += excess_.benefit(begin, end, static_cast<std::int64_t>(bytes(index).value));
-                       });
+    circle_.both_parts(
+        circle_.stretch(index, window->left + 1, window->returns), [&](std::uint32_t begin, std::uint32_t end) {
+          choice.benefit += excess_.benefit(begin, end, static_cast<std::int64_t>(bytes(index).value), steps_);
+        });
     if (choice.benefit == 0) return std::nullopt;
     choice.ratio = static_cast<double>(choice.benefit) / std::max(1.0, cost(index, window->lane));
     return choice;
@@ -152,6 +152,7 @@ class Planner {
   std::optional<Copies> copies_;   // nothing: all that leaves is copied
   std::vector<bool> booked_;       // by period
   std::vector<Absence> absences_;  // in the order of Algorithm 1
+  std::uint64_t steps_ = 0;        // of all looks at candidates
 };
 
 // Where the links cannot keep up, kernels will wait, and the links work on meanwhile. A plan that knows of those waits

@@ -73,24 +73,38 @@ std::int64_t Pressure::max(std::uint32_t node, std::uint32_t low, std::uint32_t 
   return std::max(max(2 * node, low, middle, begin, end, down), max(2 * node + 1, middle, high, begin, end, down));
 }
 
-Pressure::Wide Pressure::benefit(std::uint32_t begin, std::uint32_t end, std::int64_t size) const {
-  return begin < end ? benefit(1, 0, size_, begin, end, size, 0) : 0;
+struct Pressure::Benefit {
+  std::uint32_t begin, end;
+  std::int64_t size;
+  std::uint64_t steps = 0;
+};
+
+Pressure::Wide Pressure::benefit(std::uint32_t begin, std::uint32_t end, std::int64_t size,
+                                 std::uint64_t& steps) const {
+  if (begin >= end) return 0;
+  Benefit asked{begin, end, size};
+  const Wide sum = benefit(1, 0, size_, 0, asked);
+  steps += asked.steps;
+  return sum;
 }
 
-Pressure::Wide Pressure::benefit(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::uint32_t begin,
-                                 std::uint32_t end, std::int64_t size, std::int64_t pending) const {
-  if (end <= low || high <= begin) return 0;
+Pressure::Wide Pressure::benefit(std::uint32_t node, std::uint32_t low, std::uint32_t high, std::int64_t pending,
+                                 Benefit& asked) const {
+  ++asked.steps;
+  if (asked.end <= low || high <= asked.begin) return 0;
   const Node& here = nodes_[node];
   if (here.max + pending <= 0) return 0;
-  if (begin <= low && high <= end) {
-    if (here.min + pending >= size) return static_cast<Wide>(size) * here.weight;
-    if (here.min + pending >= 0 && here.max + pending <= size)
-      return here.weighted + static_cast<Wide>(pending) * here.weight;
+  if (asked.begin <= low && high <= asked.end) {
+    const Wide weighted = here.weighted + static_cast<Wide>(pending) * here.weight;
+    const Wide most = static_cast<Wide>(asked.size) * here.weight;
+    if (here.min + pending >= asked.size) return most;
+    if (here.min + pending >= 0 && here.max + pending <= asked.size) return weighted;
+    if (asked.steps > kMostSteps) return std::clamp<Wide>(weighted, 0, most);
   }
   const std::uint32_t middle = (low + high) / 2;
   const std::int64_t down = pending + here.pending;
-  return benefit(2 * node, low, middle, begin, end, size, down) +
-         benefit(2 * node + 1, middle, high, begin, end, size, down);
+  const Wide first = benefit(2 * node, low, middle, down, asked);
+  return first + benefit(2 * node + 1, middle, high, down, asked);
 }
 
 std::uint32_t Pressure::run_before(std::uint32_t begin, std::uint32_t end, std::int64_t limit) const {

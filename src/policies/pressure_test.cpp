@@ -29,12 +29,28 @@ TEST(PressureProperty, AgreesWithPlainArraysUnderAnyUpdates) {
       Pressure::Wide benefit = 0;
       for (std::uint32_t at = from; at < to; ++at)
         benefit += static_cast<Pressure::Wide>(std::clamp<std::int64_t>(values[at], 0, size)) * weights[at];
-      RC_ASSERT(static_cast<std::int64_t>(pressure.benefit(from, to, size)) == static_cast<std::int64_t>(benefit));
+      std::uint64_t steps = 0;
+      const Pressure::Wide found = pressure.benefit(from, to, size, steps);
+      RC_ASSERT(static_cast<std::int64_t>(found) == static_cast<std::int64_t>(benefit));
       std::uint32_t run = to;
       while (run > from && values[run - 1] <= amount) --run;
       RC_ASSERT(pressure.run_before(from, to, amount) == run);
     }
   }));
+}
+
+// Every second kernel is 10 over the capacity, the others 6 under it.
+TEST(Pressure, ALookEndsHoweverOftenTheCapacityIsCrossed) {
+  constexpr std::uint32_t kKernels = 1 << 16;
+  std::vector<std::int64_t> values;
+  for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel) values.push_back(kernel % 2 == 0 ? 10 : -6);
+  const Pressure pressure(values, std::vector<std::uint64_t>(kKernels, 3));
+  std::uint64_t steps = 0;
+  const auto found = static_cast<std::int64_t>(pressure.benefit(1, kKernels, 8, steps));
+  EXPECT_LE(steps, Pressure::kMostSteps + 64);
+  constexpr std::int64_t kExact = 3 * 8 * kKernels / 2, kByMeans = 3 * 2 * kKernels;
+  EXPECT_GE(found, kByMeans - 100);
+  EXPECT_LE(found, kExact);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "trace/compressed.h"
 #include "trace/parse.h"
 #include "trace/text_of.h"
@@ -105,6 +106,11 @@ Result<std::string> to_json(const Trace& trace) {
 Result<> save_trace(const std::string& path, const Trace& trace) {
   TRY_VOID(validate(trace, "cannot write trace " + path));
   TRY(std::string content, to_json(trace));
+  if (content.size() > kMostTraceBytes.value)
+    return fail(Errc::bad_input,
+                fmt::format("cannot write trace {}: it would be {}, and traces of more than {} are not "
+                            "read",
+                            path, to_text(Bytes{content.size()}), to_text(kMostTraceBytes)));
   if (path.ends_with(".zst")) {
     TRY(content, compress_zstd(content));
   }

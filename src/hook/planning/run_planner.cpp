@@ -65,7 +65,7 @@ MachineModel with_spare_blocks(MachineModel machine) {
   return machine;
 }
 
-// Nothing if it cannot run there.
+// Nothing if there is too little for kernels to have all that they use at once: they would run by faults.
 Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trace, const Lifetimes& lifetimes,
                                          const MachineModel& machine) {
   if (machine.device.memory == Bytes{}) return std::nullopt;

@@ -62,7 +62,7 @@ struct ProposedPlan {
 // What a run of a recorded iteration would take with this much memory on the device.
 struct Prediction {
   Bytes device;
-  std::optional<Nanos> iteration;  // nothing: it cannot run there
+  std::optional<Nanos> iteration;  // nothing: no plan can be made for so little
   std::string policy;              // empty: nothing would move
   LinkBound bound;
 };

@@ -12,8 +12,7 @@ namespace spillway {
 // One iteration, with the one before it: what that one left behind, the iteration finds at its start.
 struct Iteration {
   std::vector<Segment> before, segments;
-  std::size_t skipped = 0;  // kernels at the start of `before` that are no part of it
-  Roles roles;              // of `before` in `segments`
+  Roles roles;  // of `before` in `segments`
   // False if the two were not compared (--iteration N): then what the iteration itself frees after its last kernel
   // counts.
   bool steady = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <map>
 
 #include "base/check.h"
 
@@ -90,13 +91,13 @@ void Recorder::strip() {
   const std::vector<SegmentStorage> died = drop_prefix(segment, idle);
   if (history_.empty() || history_.back().kernels.empty()) return;
   Segment& before = history_.back();
+  std::map<StorageId, std::uint32_t> places;
+  for (std::uint32_t place = 0; place < before.storages.size(); ++place)
+    places.emplace(before.storages[place].id, place);
   for (const SegmentStorage& storage : died) {
-    before.kernels.back().frees.push_back(static_cast<std::uint32_t>(before.storages.size()));
-    const auto known = std::ranges::find(before.storages, storage.id, &SegmentStorage::id);
-    if (known != before.storages.end())
-      before.kernels.back().frees.back() = static_cast<std::uint32_t>(known - before.storages.begin());
-    else
-      before.storages.push_back(storage);
+    const auto [known, is_new] = places.emplace(storage.id, static_cast<std::uint32_t>(before.storages.size()));
+    if (is_new) before.storages.push_back(storage);
+    before.kernels.back().frees.push_back(known->second);
   }
 }
 
@@ -158,7 +159,6 @@ void Recorder::search() {
     auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;
     adopt(period, *std::move(roles));
-    found_->skipped = skipped;
     for (std::size_t s = 0, place = 0; s < period; place += second[s]->kernels.size(), ++s) {
       add_times(*first[s], s == 0 ? skipped : 0, place);
       add_times(*second[s], 0, place);

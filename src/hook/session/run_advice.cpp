@@ -94,10 +94,9 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
     return is_whole ? std::optional(fits(report)) : std::nullopt;
   }
   const auto& outlook = report.outlook;
-  const bool all_run =
-      outlook && !outlook->budgets.empty() &&
-      std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); });
-  if (!all_run) return waits(report, report.no_outlook);
+  if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
+  if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
+    return waits(report, "nothing can be planned in so little memory");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(*outlook) : waits(report, far_off);
 }

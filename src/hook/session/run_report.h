@@ -44,7 +44,7 @@ struct RunReport {
   struct Prediction {  // of an iteration with less memory
     double part = 0;   // of the peak
     Bytes device;
-    std::optional<Nanos> iteration;  // nothing: it cannot run there
+    std::optional<Nanos> iteration;  // nothing: it cannot run there, or by faults alone
     std::string policy;              // empty: nothing would move
   };
   struct Cost {         // of the tensors that play the same part in each iteration

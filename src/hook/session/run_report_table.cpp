@@ -46,8 +46,12 @@ std::string_view reason_of(PlanEnd end) {
 
 std::string plan_text(const RunReport& report) {
   const RunReport::PlanTaken& last = report.plans.back();
+  const RunReport::PlanTaken& first = report.plans.front();
+  const bool is_other = first.policy != last.policy || first.file != last.file;
   const std::string again =
-      report.plan_count > 1
+      is_other ? fmt::format(" (the first of {} plans, {}, was from {} on)", report.plan_count, first.policy,
+                             first.adopted_at_iteration)
+      : report.plan_count > 1
           ? fmt::format(" and again {}, last at {}",
                         report.plan_count == 2 ? "once" : plural(report.plan_count - 1, "time", "times"),
                         last.adopted_at_iteration)
@@ -56,7 +60,7 @@ std::string plan_text(const RunReport& report) {
              "{}{} from iteration {} on{}, predicted {:.3f} s{} when it was made, in {:.3f} s (the links take "
              "{:.3f} s, and let kernels wait for {:.3f} s at least)",
              last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
-             report.plans.front().adopted_at_iteration, again, seconds(last.predicted),
+             (is_other ? last : first).adopted_at_iteration, again, seconds(last.predicted),
              last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
              seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none
@@ -101,14 +105,19 @@ std::string prediction_table(const RunReport& report) {
   for (const RunReport::Prediction& prediction : report.predictions) {
     const bool runs = prediction.iteration.has_value();
     const double then = runs ? seconds(*prediction.iteration) : 0;
+    const bool has_least = prediction.device >= report.least_device_budget;
     table.add_row({fmt::format("{}MiB", prediction.device.value >> 20), fmt::format("{:.0f} %", 100 * prediction.part),
-                   runs ? fmt::format("{:.3f} s", then) : "cannot run",
+                   runs        ? fmt::format("{:.3f} s", then)
+                   : has_least ? "not known"
+                               : "cannot run",
                    runs && now > 0 ? fmt::format("{:.2f}", then / now) : "",
-                   runs && prediction.policy.empty() ? "nothing" : prediction.policy});
+                   !runs                       ? has_least ? "page faults" : ""
+                   : prediction.policy.empty() ? "nothing"
+                                               : prediction.policy});
   }
   const Bytes least = report.least_device_budget;
   const bool needs_more = std::ranges::any_of(report.predictions, [&](const auto& one) { return one.device < least; });
-  return fmt::format("\nPredicted with less memory, once a plan is followed{}:\n{}",
+  return fmt::format("\nPredicted with less memory, once a plan of --policy auto is followed{}:\n{}",
                      needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text());
 }
 

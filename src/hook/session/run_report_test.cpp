@@ -104,9 +104,14 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,
                                             "given_up_because": null, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
-  EXPECT_NE(to_table(report()).find("g10 from iteration 2 on and again once, last at 3, predicted 1.500 s for 2 "
-                                    "optimizer steps when it was made, in"),
-            std::string::npos);
+  EXPECT_NE(
+      to_table(report()).find("g10 from iteration 3 on (the first of 2 plans, g10-once, was from 2 on), predicted "
+                              "1.500 s for 2 optimizer steps when it was made, in"),
+      std::string::npos);
+  add_plan(**session, "g10-once", {.predicted_ns = 5});
+  add_iteration(**session, {.duration_ns = 1'000'000'000});
+  EXPECT_NE(to_table(report()).find("g10-once from iteration 2 on and again 2 times, last at 4"), std::string::npos)
+      << to_table(report());
 }
 
 TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
@@ -262,10 +267,15 @@ TEST_F(RunReportTest, PredictionsNameTheLeast) {
   RunReport report = this->report();
   report.predictions = {{.part = 0.5, .device = 32_MiB, .iteration = {}, .policy = {}}};
   report.least_device_budget = 64_MiB;
-  EXPECT_NE(to_table(report).find("once a plan is followed (a run needs 64 MiB at least):\n"), std::string::npos)
+  EXPECT_NE(to_table(report).find("once a plan of --policy auto is followed (a run needs 64 MiB at least):\n"),
+            std::string::npos)
       << to_table(report);
+  EXPECT_NE(to_table(report).find("cannot run"), std::string::npos) << to_table(report);
   report.least_device_budget = 32_MiB;
-  EXPECT_NE(to_table(report).find("once a plan is followed:\n"), std::string::npos) << to_table(report);
+  EXPECT_NE(to_table(report).find("once a plan of --policy auto is followed:\n"), std::string::npos)
+      << to_table(report);
+  EXPECT_EQ(to_table(report).find("cannot run"), std::string::npos) << to_table(report);
+  EXPECT_NE(to_table(report).find("not known"), std::string::npos) << to_table(report);
 }
 
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
