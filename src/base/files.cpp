@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -203,6 +205,13 @@ Result<> write_file(const std::string& path, std::string_view content) {
 void end_process(std::string_view message) noexcept {
   for (const std::string_view part : {std::string_view("spillway: "), message, std::string_view("\n")}) tell(part);
   std::_Exit(1);
+}
+
+Bytes file_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return {std::numeric_limits<std::uint64_t>::max()};
+  return {limit.rlim_cur};
 }
 
 void tell(std::string_view text) noexcept { static_cast<void>(write_all(STDERR_FILENO, text)); }

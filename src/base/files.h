@@ -23,6 +23,9 @@ Result<> write_file(const std::string& path, std::string_view content);
 // /proc and read-only file systems take no file. Nothing is left behind, and a file that is there stays as it is.
 Result<> try_to_write(const std::string& path);
 
+// What this process may put into one file (ulimit -f); a call that would put more there raises SIGXFSZ.
+Bytes file_size_limit();
+
 // To stderr, as far as somebody takes it: a full disk or a closed pipe there must change nothing else.
 void tell(std::string_view text) noexcept;
 // Whether that would not wait: a terminal can be stopped (Ctrl-S), and nobody may read a pipe that is full.

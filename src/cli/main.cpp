@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/script.h"
 
 namespace spillway {
 namespace {
@@ -26,8 +27,7 @@ constexpr const char* kExamples =
     "own.";
 
 // The nearest words to `--help` for somebody who has mistyped one.
-int wrong_usage(const CLI::App& app, const std::string& what) {
-  std::string command = "spillway";
+int wrong_usage(const CLI::App& app, const std::string& what, std::string command = "spillway") {
   for (const CLI::App* sub : app.get_subcommands()) command += " " + sub->get_name();
   tell(fmt::format("spillway: error: {}; see {} --help\n", what, command));
   return kWrongUsage;
@@ -63,6 +63,13 @@ int run(int argc, char** argv) {
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1]))
     return wrong_usage(app, fmt::format("'{}' is no command; there are {}", argv[1], command_names(app)));
   if (argc == 1) return wrong_usage(app, "no command; there are " + command_names(app));
+  if (argc > 2 && is_command(app, argv[1])) {
+    const CLI::App& command = *app.get_subcommand(argv[1]);
+    if (static_cast<bool>(command.get_prefix_command()))
+      if (const auto unknown = unknown_option(command, {argv + 2, argv + argc}))
+        return wrong_usage(app, fmt::format("unknown option {} (what is the script's stands after --)", *unknown),
+                           "spillway " + command.get_name());
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spillway {
@@ -12,6 +15,22 @@ namespace spillway {
 inline void add_script(CLI::App& command, std::string& program) {
   command.add_option("COMMAND", program, "the script and its arguments, after --")->required()->type_name("...");
   command.prefix_command();
+}
+
+// The first of a command's own arguments that is no option of it. CLI11 would hand it to the script, and the run would
+// go on without the limit that somebody has mistyped.
+inline std::optional<std::string> unknown_option(const CLI::App& command, std::span<char* const> arguments) {
+  for (std::size_t at = 0; at < arguments.size(); ++at) {
+    const std::string_view argument = arguments[at];
+    if (argument.size() < 2 || argument.front() != '-' || argument == "--") return std::nullopt;  // the script
+    const bool is_long = argument.starts_with("--");
+    const std::string name(argument.substr(0, is_long ? argument.find('=') : 2));
+    const CLI::Option* option = command.get_option_no_throw(name);
+    if (option == nullptr) return name;
+    const bool has_value = is_long ? name.size() < argument.size() : argument.size() > 2;
+    if (!has_value && option->get_items_expected_max() > 0) ++at;
+  }
+  return std::nullopt;
 }
 
 // The program and its arguments, once the command line is parsed.

@@ -1,6 +1,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -162,6 +163,24 @@ TEST_F(RunBadUse, TheSsdFolderIsAnotherUsers) {
 TEST_F(RunBadUse, TheHooksLibraryIsMissing) {
   std::filesystem::remove(program.parent_path() / "libspillway_torch.so");
   expect_refused(with_budget({}), 1, {"libspillway_torch.so is missing", "SPILLWAY_PYTHON"});
+}
+
+// What follows the program's name is the script's.
+TEST_F(RunBadUse, AMistypedOptionIsNotTheScripts) {
+  expect_refused({"run", "--device-memry=1GiB", "--", "touch", "ran"}, 2,
+                 {"unknown option --device-memry", "run --help"});
+  expect_refused(with_budget({"--quit"}), 2, {"unknown option --quit"});
+  expect_refused(with_budget({"-q"}), 2, {"unknown option -q"});
+  expect_refused({"trace", "-oa.trace", "--itertion", "3", "--", "touch", "ran"}, 2, {"unknown option --itertion"});
+  EXPECT_EQ(spillway({"run", "--device-memory", "1GiB", "--quiet", "echo", "--quit"}).out, "--quit\n");
+}
+
+TEST_F(RunBadUse, ALimitOnFileSizesBelowWhatARunNeedsIsSaid) {
+  before_exec = [] {
+    const rlimit limit{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  expect_refused(with_budget({}), 1, {"ulimit -f", "1 MiB", "raise it"});
 }
 
 }  // namespace

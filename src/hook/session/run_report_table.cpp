@@ -164,7 +164,8 @@ std::string to_table(const RunReport& report) {
   std::string title = fmt::format("spillway {}: the script ended with status {} after {:.1f} s", kVersion,
                                   report.exit_status, seconds(report.wall));
   if (!report.made_tensors) {
-    title += "; it made no tensors with PyTorch, so there was nothing to manage";
+    title +=
+        "; it made no tensors with PyTorch that could be managed (programs started without LD_PRELOAD are not seen)";
   } else {
     lines.emplace_back("policy", fmt::format("{}, eviction path {}", report.policy, to_text(report.eviction_path)));
     add_memory(report, lines);

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace spillway {
 
@@ -16,6 +17,11 @@ Result<SharedSession> SharedSession::create() {
   const auto failed = [](std::string_view step) {
     return fail(Errc::io, fmt::format("cannot share memory with the script ({}): {}", step, errno_text(errno)));
   };
+  if (Bytes{sizeof(Session)} > file_size_limit())
+    return fail(Errc::bad_input,
+                fmt::format("the limit on file sizes (ulimit -f) is {}, below the {} that a run needs in "
+                            "memory; raise it",
+                            to_text(file_size_limit()), to_text(Bytes{sizeof(Session)})));
   const int raw = ::memfd_create("spillway-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (raw < 0) return failed("memfd_create");
   UniqueFd memory(raw);

@@ -239,6 +239,10 @@ void CpuMachine::limit_waiting() {
 
 void CpuMachine::give_up(const char* what, int error) {
   if (failure_) return;
+  if (error == EBADF) {
+    failure_ = Error{Errc::io, std::string(kDescriptorsClosed)};
+    return;
+  }
   const bool by_script = error == EINVAL || error == ENOENT;
   failure_ =
       Error{Errc::io, fmt::format("cannot {}: {}{}", what, errno_text(error),

@@ -132,7 +132,8 @@ Result<> Ring::wait(std::vector<Completion>& ended, std::optional<std::chrono::m
     status = ::io_uring_submit_and_wait(&ring_, 1);
   }
   if (status < 0 && status != -ETIME && status != -EINTR && status != -EAGAIN && status != -EBUSY)
-    return fail(Errc::io, fmt::format("io_uring failed: {}", errno_text(-status)));
+    return fail(Errc::io, status == -EBADF ? std::string(kDescriptorsClosed)
+                                           : fmt::format("io_uring failed: {}", errno_text(-status)));
   unsigned head = 0, count = 0;
   io_uring_cqe* cqe = nullptr;
   io_uring_for_each_cqe(&ring_, head, cqe) {

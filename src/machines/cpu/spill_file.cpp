@@ -74,14 +74,6 @@ Result<UniqueFd> make_nameless(const std::string& directory) {
   }
 }
 
-// What this process may put into one file.
-Bytes file_size_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return {std::numeric_limits<std::uint64_t>::max()};
-  return {limit.rlim_cur};
-}
-
 std::string why_not(int error) {
   switch (error) {
     case EOPNOTSUPP:

@@ -52,6 +52,10 @@ Result<UniqueFd> open_descriptor() {
                 "page faults cannot be served: this kernel has no userfaultfd, or a seccomp profile hides it; use a "
                 "kernel with CONFIG_USERFAULTFD (Linux 6.1 or newer), in a container a seccomp profile that allows "
                 "userfaultfd");
+  if (call_error == EMFILE || call_error == ENFILE)
+    return fail(Errc::unavailable, fmt::format("page faults cannot be served: userfaultfd: {}; raise the limit on open "
+                                               "files (ulimit -n)",
+                                               errno_text(call_error)));
   return fail(
       Errc::unavailable,
       fmt::format(
