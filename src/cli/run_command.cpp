@@ -228,6 +228,24 @@ void wait_for_space(const Teardown& teardown, const std::string& directory, bool
                   directory));
 }
 
+// Within the time that a disk has to answer. Streams, and what leads to them, are this process's own.
+Result<> write_report(const std::string& file, const std::string& text, Nanos limit) {
+  std::error_code none;
+  const bool is_stream = file.starts_with("/dev/") || file.starts_with("/proc/") || fs::is_symlink(file, none);
+  if (is_stream) return write_file(file, text);
+  const auto written =
+      bytes_from_own_process({.disk = file,
+                              .limit = limit,
+                              .if_late = "the report was to be written there; check the disk, or name another file "
+                                         "with --json"},
+                             [&]() -> Result<std::string> {
+                               TRY_VOID(write_file(file, text));
+                               return "";
+                             });
+  if (!written) return std::unexpected(written.error());
+  return {};
+}
+
 Result<int> run(const RunOptions& options) {
   std::string json;
   if (options.json) {
@@ -311,7 +329,8 @@ Result<int> run(const RunOptions& options) {
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (options.json)
-    if (const auto written = write_file(json, to_json(report)); !written) report_error(written.error());
+    if (const auto written = write_report(json, to_json(report), {session->config.io_timeout_ns}); !written)
+      report_error(written.error());
   return supervised.exit_status;
 }
 

@@ -99,10 +99,29 @@ def one_that_does_not_answer_from_the_beginning_on_lets_no_script_start(spillway
         check("on trial" in said, said)
 
 
+def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
+    with a_disk() as disk:
+        report = os.path.join(disk, "report.json")
+        command = [spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--json", report, "--", "sh", "-c", "echo up; read line"]
+        with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        check(process.stdout.readline() == b"up\n")
+        with frozen(disk):
+            process.stdin.close()
+            try:
+                process.wait(timeout=ENOUGH)
+            finally:
+                process.kill()
+        with open(f"{disk}.errors", encoding="utf-8") as errors:
+            said = errors.read()
+        check(process.returncode == 0 and f"spillway: error: {report} has not answered for 2 s" in said, process.returncode, said)
+
+
 if __name__ == "__main__":
     if "--in-its-own-mounts" not in sys.argv:  # A mount that nobody else sees goes with its last process.
         if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
             skip("this user may not mount a file system")
         sys.exit(subprocess.run(["unshare", "-m", sys.executable, __file__, *sys.argv[1:], "--in-its-own-mounts"], check=False).returncode)
     run_all(a_disk_that_stops_answering_ends_the_run_with_a_word, so_does_one_that_gives_no_space_any_more,
-            one_that_does_not_answer_from_the_beginning_on_lets_no_script_start)
+            one_that_does_not_answer_from_the_beginning_on_lets_no_script_start,
+            one_that_only_the_report_is_for_is_waited_for_no_longer)
