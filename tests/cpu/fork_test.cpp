@@ -269,6 +269,8 @@ TEST_P(ForkTest, CopiesGiveTheirSlotsToChildren) {
 TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
   PagerConfig tight = config();
   tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want
+  std::string why;               // the run loop's, until that has ended
+  tight.on_child_ended = [&](std::string_view sentence) { why = sentence; };
   auto pager = started(tight);
   const auto tensors = more_than_fits(*pager);
   WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
@@ -277,6 +279,8 @@ TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
   EXPECT_TRUE(all_hold(tensors, 100));
   EXPECT_LE(pager->stats().peak[Tier::ssd], tight.ssd_capacity);
+  pager.reset();
+  EXPECT_NE(why.find("--ssd-capacity"), std::string::npos) << why;
 }
 
 TEST_P(ForkTest, AChildAndItsParentShareTheSpaceThatIsTooLittleForAllThatTheChildCouldWant) {

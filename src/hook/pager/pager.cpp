@@ -110,6 +110,7 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                       .closed_after_file = teardown ? teardown->get() : -1,
                                       .patience = config.patience,
                                       .on_failure = config.on_failure,
+                                      .on_child_ended = config.on_child_ended,
                                       .around_io = config.around_io},
                                      *file));
   std::unique_ptr<JournalFile> journal;
@@ -164,7 +165,11 @@ void Pager::run() noexcept {
 
 std::string Pager::explain(const Failure& failure) const {
   const int error = machine_->stats().last_transfer_error();
-  const std::string_view remedy = error == EFBIG ? "; the script has lowered its limit on file sizes (ulimit -f)" : "";
+  const std::string_view remedy =
+      error == EFBIG   ? "; the script has lowered its limit on file sizes (ulimit -f)"
+      : error == EROFS ? "; the file system there takes no more writes, as after an error of its disk: see dmesg, or "
+                         "name another directory with --ssd"
+                       : "";
   const std::string cause =
       error == 0 ? "" : fmt::format(" (the last transfer that failed: {}{})", errno_text(error), remedy);
   switch (failure.kind) {

@@ -43,6 +43,7 @@ struct PagerConfig {
   // it must end the process; the default writes the message to stderr and exits with status 1.
   std::function<void(const PagerStats&)> on_progress = {};
   std::function<void(std::string_view)> on_failure = end_process;
+  std::function<void(std::string_view)> on_child_ended = {};                         // see CpuMachineOptions
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
   WaitsSince* asks_for_space = nullptr;  // says when allocations wait for the SSD's file system
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have

@@ -115,6 +115,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   config.journal.waits = &session.state.writes_journal_since;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
+  config.on_child_ended = [&session](std::string_view sentence) { add_notice(session, sentence); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](std::string_view message) {
     session.state.error.set(message);

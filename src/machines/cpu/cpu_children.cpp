@@ -20,12 +20,14 @@ constexpr std::uint32_t kNow = UINT32_MAX;  // no block's number: the transfer t
 constexpr std::size_t kPieceBytes = 64 << 10;
 constexpr std::uint32_t kKeptBetweenLooks = 32;
 
-void end_child(const ForkedChildren::Child& child, std::string_view why) {
-  kill_process(child.process);
-  tell_later(fmt::format("spillway: a forked process has been ended: {}\n", why));
-}
-
 }  // namespace
+
+void CpuMachine::end_child(const ForkedChildren::Child& child, std::string_view why) {
+  kill_process(child.process);
+  const std::string sentence = fmt::format("a forked process has been ended: {}", why);
+  tell_later(fmt::format("spillway: {}\n", sentence));
+  if (options_.on_child_ended) options_.on_child_ended(sentence);
+}
 
 std::optional<std::uint32_t> CpuMachine::fork_begins(UniqueFd socket) {
   const ForkGate::Ticket ticket = fork_gate_.begin();
@@ -99,7 +101,8 @@ void CpuMachine::serve(const ForkedChildren::Child& child, std::byte* address) {
   if (view.where == Snapshots::View::Where::lost)
     return end_child(child,
                      "it wants a tensor as it was when the process was forked, and that could not be kept: the SSD had "
-                     "no space (--ssd-capacity) or failed, or the parent held the tensor's pages (direct I/O, mlock)");
+                     "no space (give more with --ssd-capacity, free some, or fork fewer processes) or failed, or the "
+                     "parent held the tensor's pages (direct I/O)");
   const auto offset = static_cast<std::size_t>(address - this->address(id));
   const auto give = [&](std::size_t from, std::size_t size) {
     std::byte* to = this->address(id) + from;

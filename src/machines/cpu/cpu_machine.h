@@ -45,6 +45,8 @@ struct CpuMachineOptions {
   // Ends the process when faults can no longer be read; called on a thread that must not allocate. By default the
   // message goes to stderr, and the status is 1.
   std::function<void(std::string_view)> on_failure = end_process;
+  // Hears on the run loop's thread why a forked process had to be ended.
+  std::function<void(std::string_view)> on_child_ended = {};
   // Stands between the machine and the file: what watches transfers, or makes them fail.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
 };
@@ -197,6 +199,7 @@ class CpuMachine final : public Machine {
   void take_snapshot(ForkGate::Ticket fork, UniqueFd socket);
   void collect_children();
   void serve(const ForkedChildren::Child& child, std::byte* address);
+  void end_child(const ForkedChildren::Child& child, std::string_view why);
   void let_go(SnapshotId snapshot);
   void keep_for_children(BlockId id);
   int keep_copy(const std::byte* bytes, std::uint32_t slot);
