@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kForPython = 1_GiB;  // with PyTorch, and what a script holds besides tensors
 constexpr Nanos kLeastIoTimeout{100'000'000};
-constexpr Nanos kLeastForTrial{5'000'000'000};  // A block is written and read, and much else is tried.
+constexpr Nanos kLeastForManyCalls{5'000'000'000};
 // In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
 constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
@@ -52,6 +52,11 @@ struct RunOptions {
   std::string program;
   std::vector<std::string> command;
 };
+
+// How long a disk may take for more than one thing: a trial, a report. Zero: as long as it wants.
+Nanos limit_of_many_calls(Nanos io_timeout) {
+  return io_timeout == Nanos{} ? Nanos{} : std::max(io_timeout, kLeastForManyCalls);
+}
 
 // What a run without limit takes of what is free.
 Bytes for_tensors(Bytes free) {
@@ -201,10 +206,9 @@ Result<> configure(const RunOptions& options, Session& session) {
                   fmt::format("--host-memory {} leaves no device memory of the {} that are free; give less",
                               to_text(Bytes{config.host_budget_bytes}), to_text(free)));
   }
-  const Nanos for_trial = *io_timeout == Nanos{} ? Nanos{} : std::max(*io_timeout, kLeastForTrial);
   TRY(const Pager::Found found,
       in_own_process<Pager::Found>({.disk = config.ssd_directory.data(),
-                                    .limit = for_trial,
+                                    .limit = limit_of_many_calls(*io_timeout),
                                     .if_late = "a block on trial was to be written there; check the disk, name another "
                                                "directory with --ssd, or allow more time with --io-timeout"},
                                    [&] { return Pager::check(pager_config(config)); }));
@@ -228,10 +232,11 @@ void wait_for_space(const Teardown& teardown, const std::string& directory, bool
                   directory));
 }
 
-// Within the time that a disk has to answer. Streams, and what leads to them, are this process's own.
+// Streams, and what leads to them, are this process's own, and take as long as who reads them.
 Result<> write_report(const std::string& file, const std::string& text, Nanos limit) {
   std::error_code none;
-  const bool is_stream = file.starts_with("/dev/") || file.starts_with("/proc/") || fs::is_symlink(file, none);
+  const bool is_stream = file.starts_with("/dev/") || file.starts_with("/proc/") || fs::is_symlink(file, none) ||
+                         (fs::exists(file, none) && !fs::is_regular_file(file, none));
   if (is_stream) return write_file(file, text);
   const auto written =
       bytes_from_own_process({.disk = file,
@@ -329,7 +334,8 @@ Result<int> run(const RunOptions& options) {
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (options.json)
-    if (const auto written = write_report(json, to_json(report), {session->config.io_timeout_ns}); !written)
+    if (const auto written = write_report(json, to_json(report), limit_of_many_calls({session->config.io_timeout_ns}));
+        !written)
       report_error(written.error());
   return supervised.exit_status;
 }

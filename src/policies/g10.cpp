@@ -71,7 +71,7 @@ class Planner {
       for (std::size_t index = 0; index < circle_.periods(); ++index)
         if (is_candidate(index))
           if (const auto first = choice(index)) candidates.push_back({first->ratio, index});
-    const std::uint64_t most_steps = kStepsEach * candidates.size();
+    const std::uint64_t most_steps = steps_ + kStepsEach * candidates.size();
     std::priority_queue heap(worse, std::move(candidates));
     while (!heap.empty() && excess_.max() > 0) {
       Candidate top = heap.top();

@@ -165,7 +165,7 @@ TEST_F(RunBadUse, TheHooksLibraryIsMissing) {
   expect_refused(with_budget({}), 1, {"libspillway_torch.so is missing", "SPILLWAY_PYTHON"});
 }
 
-// What follows the program's name is the script's.
+// What is no option of ours is the script's after the program's name only.
 TEST_F(RunBadUse, AMistypedOptionIsNotTheScripts) {
   expect_refused({"run", "--device-memry=1GiB", "--", "touch", "ran"}, 2,
                  {"unknown option --device-memry", "run --help"});

@@ -102,7 +102,7 @@ def one_that_does_not_answer_from_the_beginning_on_lets_no_script_start(spillway
 def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
     with a_disk() as disk:
         report = os.path.join(disk, "report.json")
-        command = [spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--json", report, "--", "sh", "-c", "echo up; read line"]
+        command = [spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--json", report, "--", "sh", "-c", "echo up; read line; exit 3"]
         with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         check(process.stdout.readline() == b"up\n")
@@ -114,7 +114,7 @@ def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
                 process.kill()
         with open(f"{disk}.errors", encoding="utf-8") as errors:
             said = errors.read()
-        check(process.returncode == 0 and f"spillway: error: {report} has not answered for 2 s" in said, process.returncode, said)
+        check(process.returncode == 3 and f"spillway: error: {report} has not answered for 5 s" in said, process.returncode, said)
 
 
 if __name__ == "__main__":

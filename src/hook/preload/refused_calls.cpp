@@ -88,6 +88,7 @@ SPILLWAY_EXPORT int pkey_mprotect(void* address, size_t bytes, int protection, i
   constexpr int kNone = -1, kUsual = 0;
   if ((spillway::changes(protection) || (key != kNone && key != kUsual)) && spillway::is_managed(address, bytes))
     return spillway::refused("pkey_mprotect", EACCES);
+  if (key == kNone) return ::mprotect(address, bytes, protection);  // So it is where there are no keys.
   return static_cast<int>(::syscall(SYS_pkey_mprotect, address, bytes, protection, key));
 }
 

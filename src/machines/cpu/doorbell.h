@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -32,6 +33,7 @@ class Doorbell {
     return Doorbell(out_of_reach(UniqueFd(fd)), std::move(lost));
   }
   int fd() const { return fd_.get(); }
+  bool is_lost() const noexcept { return ::fcntl(fd_.get(), F_GETFD) < 0; }
   void ring() const noexcept {
     const std::uint64_t one = 1;
     // EAGAIN: it has been rung 2^64 - 2 times, and will wake.

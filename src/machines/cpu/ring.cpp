@@ -95,7 +95,7 @@ void Ring::listen() {
 }
 
 void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
-  if (cqe.user_data == kBell || cqe.user_data == kNews) is_deaf_ |= cqe.res < 0;
+  if (cqe.user_data == kBell || cqe.user_data == kNews) is_deaf_ |= cqe.res == -EBADF;
   if (cqe.user_data == kBell) {
     listening_ = false;
     bell_.clear();
