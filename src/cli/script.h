@@ -24,7 +24,7 @@ inline std::optional<std::string> unknown_option(const CLI::App& command, std::s
     const std::string_view argument = arguments[at];
     if (argument.size() < 2 || argument.front() != '-' || argument == "--") return std::nullopt;  // the script
     const bool is_long = argument.starts_with("--");
-    const std::string name(argument.substr(0, is_long ? argument.find('=') : 2));
+    std::string name(argument.substr(0, is_long ? argument.find('=') : 2));
     const CLI::Option* option = command.get_option_no_throw(name);
     if (option == nullptr) return name;
     const bool has_value = is_long ? name.size() < argument.size() : argument.size() > 2;
