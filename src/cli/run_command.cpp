@@ -41,7 +41,6 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kForPython = 1_GiB;  // with PyTorch, and what a script holds besides tensors
 constexpr Nanos kLeastIoTimeout{100'000'000};
-constexpr Nanos kLeastForManyCalls{5'000'000'000};
 // In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
 constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
@@ -52,11 +51,6 @@ struct RunOptions {
   std::string program;
   std::vector<std::string> command;
 };
-
-// How long a disk may take for more than one thing: a trial, a report. Zero: as long as it wants.
-Nanos limit_of_many_calls(Nanos io_timeout) {
-  return io_timeout == Nanos{} ? Nanos{} : std::max(io_timeout, kLeastForManyCalls);
-}
 
 // What a run without limit takes of what is free.
 Bytes for_tensors(Bytes free) {

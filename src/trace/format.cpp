@@ -107,10 +107,9 @@ Result<> save_trace(const std::string& path, const Trace& trace) {
   TRY_VOID(validate(trace, "cannot write trace " + path));
   TRY(std::string content, to_json(trace));
   if (content.size() > kMostTraceBytes.value)
-    return fail(Errc::bad_input,
-                fmt::format("cannot write trace {}: it would be {}, and traces of more than {} are not "
-                            "read",
-                            path, to_text(Bytes{content.size()}), to_text(kMostTraceBytes)));
+    return fail(Errc::bad_input, fmt::format("cannot write trace {}: it would be {}, and longer traces than {} are "
+                                             "not read",
+                                             path, to_text(Bytes{content.size()}), to_text(kMostTraceBytes)));
   if (path.ends_with(".zst")) {
     TRY(content, compress_zstd(content));
   }

@@ -16,8 +16,7 @@ namespace {
 // Between two looks; if more has passed, we were stopped ourselves.
 constexpr Nanos kMostAtOnce{2'000'000'000};
 
-// What --record writes is also put together in that time.
-constexpr Nanos kLeastForRecord{5'000'000'000};
+constexpr Nanos kLeastForManyCalls{5'000'000'000};
 
 // 'D', 'S', 'T' for stopped, ...; 0 if there is no such thread.
 char state_in(const std::filesystem::path& stat_file, std::string_view after) {
@@ -50,6 +49,10 @@ char state_of_waiting(std::int64_t pid, DiskWatch::Kind kind) {
 
 }  // namespace
 
+Nanos limit_of_many_calls(Nanos io_timeout) {
+  return io_timeout == Nanos{} ? Nanos{} : std::max(io_timeout, kLeastForManyCalls);
+}
+
 std::string DiskWatch::overdue(Nanos now) {
   const SessionState& state = session_.state;
   const Nanos limit{session_.config.io_timeout_ns};
@@ -68,7 +71,7 @@ std::string DiskWatch::overdue(Nanos now) {
     if (thread == 0) waiting.waited = {};
     if (thread == 0 || thread == 'T' || thread == 't') continue;
     waiting.waited += passed;
-    if (limit == Nanos{} || waiting.waited < (kind == kRecord ? std::max(limit, kLeastForRecord) : limit)) continue;
+    if (limit == Nanos{} || waiting.waited < (kind == kRecord ? limit_of_many_calls(limit) : limit)) continue;
     const std::array<std::string, 4> what{
         fmt::format("{} has not answered a {} of a block for {}: tensors that are on their way cannot be had",
                     session_.config.ssd_directory.data(), transfer % 2 == 1 ? "write" : "read",

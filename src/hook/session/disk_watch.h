@@ -9,6 +9,9 @@
 
 namespace spillway {
 
+// How long a disk may take for what is more than one transfer: a trial, a trace, a report. Zero: as long as it wants.
+Nanos limit_of_many_calls(Nanos io_timeout);
+
 // Notices from outside that a disk does not answer any more: the script's threads that wait for it cannot say so.
 class DiskWatch {
  public:

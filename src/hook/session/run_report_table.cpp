@@ -47,20 +47,15 @@ std::string_view reason_of(PlanEnd end) {
 std::string plan_text(const RunReport& report) {
   const RunReport::PlanTaken& last = report.plans.back();
   const RunReport::PlanTaken& first = report.plans.front();
-  const bool is_other = first.policy != last.policy || first.file != last.file;
-  const std::string again =
-      is_other ? fmt::format(" (the first of {} plans, {}, was from {} on)", report.plan_count, first.policy,
-                             first.adopted_at_iteration)
-      : report.plan_count > 1
-          ? fmt::format(" and again {}, last at {}",
-                        report.plan_count == 2 ? "once" : plural(report.plan_count - 1, "time", "times"),
-                        last.adopted_at_iteration)
-          : "";
+  const std::string before = report.plan_count > 1
+                                 ? fmt::format(" (plan {}; the first was {}, from {} on)", report.plan_count,
+                                               first.policy, first.adopted_at_iteration)
+                                 : "";
   return fmt::format(
              "{}{} from iteration {} on{}, predicted {:.3f} s{} when it was made, in {:.3f} s (the links take "
              "{:.3f} s, and let kernels wait for {:.3f} s at least)",
-             last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file),
-             (is_other ? last : first).adopted_at_iteration, again, seconds(last.predicted),
+             last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file), last.adopted_at_iteration, before,
+             seconds(last.predicted),
              last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
              seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <string>
 #include <thread>
 
+#include "machines/cpu/doorbell.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/inbox.h"
 #include "machines/cpu/stall_clock.h"
@@ -224,6 +226,19 @@ TEST(WatchedIo, TellsSinceWhenTheOldestTransferWaitsAndWhetherItWrites) {
   ASSERT_TRUE(watched.wait(ended, {}));
   EXPECT_EQ(oldest, 0u);
   EXPECT_EQ(ended.size(), 2u);
+}
+
+TEST(Doorbell, WhoRingsFindsOutThatTheScriptHasClosedIt) {
+  std::string lost;
+  const auto bell = Doorbell::make([&](std::string_view why) { lost = why; });
+  ASSERT_TRUE(bell);
+  bell->ring();
+  EXPECT_FALSE(bell->is_lost());
+  EXPECT_EQ(lost, "");
+  ::close(bell->fd());
+  EXPECT_TRUE(bell->is_lost());
+  bell->ring();
+  EXPECT_EQ(lost, kDescriptorsClosed);
 }
 
 }  // namespace
