@@ -77,6 +77,7 @@ def main():
     words = 50257
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
+    torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
     model = Gpt(words, options.length, width=1024, heads=16, layers=options.layers)
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-3)
     for step in range(options.steps):

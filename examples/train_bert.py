@@ -66,6 +66,7 @@ def main():
     words, mask = 30522, 103
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
+    torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
     model = Bert(words, options.length, width=768, heads=12, layers=options.layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for step in range(options.steps):

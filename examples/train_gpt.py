@@ -67,6 +67,7 @@ def main():
 
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
+    torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
     model = Gpt(options.words, options.length, options.width, options.width // 64, options.layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for step in range(options.steps):

@@ -69,6 +69,7 @@ def main():
     words = 20000
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
+    torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
     model = Gpt(words, options.longest, width=512, heads=8, layers=options.layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     held_out = torch.randint(words, (options.batch, options.longest // 2 + 1))

@@ -65,6 +65,7 @@ def main():
 
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
+    torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
     model = Vit(classes=1000, size=options.size, patch=16, width=384, heads=6, layers=options.layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for step in range(options.steps):

@@ -5,6 +5,7 @@ import sys
 import torch
 
 torch.manual_seed(1)
+torch.ones(1).sqrt(), torch.ones(1).tanh()  # Two threads must not be their first callers (pytorch/pytorch#188792).
 width = int(sys.argv[1])
 model = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh(), torch.nn.Linear(width, width))
 optimizer = torch.optim.Adam(model.parameters(), foreach=False)
