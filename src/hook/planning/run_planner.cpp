@@ -19,12 +19,12 @@ namespace spillway {
 namespace {
 
 // Moving takes time from kernels that do not wait for it, too: the disk's work, the memory's bandwidth, the run loop's
-// time on a core. It is about this part of what the bytes take on their way (docs/measurements.md), and no simulation
-// knows it.
-constexpr double kPriceOfMoving = 0.15;
+// time on a core. Between plans for the same budget it is about this part of what the bytes that one moves more take on
+// their way (docs/measurements.md), and no simulation knows it.
+constexpr double kPriceOfMoving = 0.5;
 // Plans whose costs differ by less than this part are as good. Predictions err by more, but that is in the times of
 // kernels, which are the same for all plans.
-constexpr double kAsGood = 0.003;
+constexpr double kAsGood = 0.005;
 
 Bytes all_moved(const SimulationResult& result) {
   Bytes sum;

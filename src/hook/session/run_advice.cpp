@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 #include <vector>
 
@@ -75,9 +76,15 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
 std::string why_far_off(const RunReport& report) {
   if (report.plans.empty()) return {};
   const RunReport::PlanTaken& plan = report.plans.back();
-  std::vector<Bytes> moved;
-  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration))
-    if (iteration.planned) moved.push_back(iteration.in + iteration.out);
+  std::vector<Bytes> moved;  // in as many steps on end as the plan is for
+  std::vector<Bytes> on_end;
+  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration)) {
+    if (!iteration.planned) on_end.clear();
+    if (iteration.planned) on_end.push_back(iteration.in + iteration.out);
+    if (on_end.empty() || on_end.size() < plan.optimizer_steps) continue;
+    moved.push_back(std::accumulate(on_end.begin(), on_end.end(), Bytes{}));
+    on_end.clear();
+  }
   if (moved.size() < kEnoughIterations) return {};
   const Bytes usual = median(moved);
   const Bytes predicted = plan.predicted_in + plan.predicted_out;

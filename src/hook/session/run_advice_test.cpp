@@ -104,6 +104,27 @@ TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
   EXPECT_EQ(advice().kind, "waits");
 }
 
+TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {
+  const auto step = [](Bytes in, bool planned) {
+    RunReport::Iteration iteration;
+    iteration.in = in;
+    iteration.planned = planned;
+    return iteration;
+  };
+  RunReport::PlanTaken& plan = report.plans.emplace_back();
+  plan.predicted_in = 600_MiB;
+  plan.optimizer_steps = 2;
+  for (int turn = 0; turn < 3; ++turn) {
+    report.iterations.push_back(step(100_MiB, true));
+    report.iterations.push_back(step(700_MiB, true));
+  }
+  EXPECT_EQ(advice().kind, "memory") << "800 MiB in two steps are not half as much again as 600";
+  for (RunReport::Iteration& iteration : report.iterations) iteration.in += 100_MiB;
+  EXPECT_EQ(advice().kind, "waits") << advice().sentence;
+  report.iterations.insert(report.iterations.begin() + 3, step(700_MiB, false));
+  EXPECT_EQ(advice().kind, "memory") << "steps with one of another kind between them are none on end";
+}
+
 TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   report.outlook->budgets.back().iteration.reset();
   EXPECT_EQ(advice().kind, "waits");
