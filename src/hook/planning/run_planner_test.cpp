@@ -12,6 +12,7 @@
 #include "plan/machine_file.h"
 #include "plan/plan_file.h"
 #include "plan/validate.h"
+#include "policies/policies.h"
 #include "trace/format.h"
 #include "trace/random_trace.h"
 
@@ -80,6 +81,37 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   ASSERT_TRUE(proposed && proposed->plan);
   EXPECT_EQ(proposed->plan->run.plan.policy, "g10-once");
   EXPECT_GT(proposed->plan->link_bound.time, Nanos{});
+}
+
+// Seconds of the iteration, and half of those that its bytes take on their ways.
+double cost(const ProposedPlan& proposed, const MachineModel& machine) {
+  const auto way = [](Bytes bytes, BytesPerSecond link, BytesPerSecond ssd) {
+    return seconds(transfer_time(bytes, std::min(link, ssd)));
+  };
+  return proposed.run.plan.predicted_seconds.value() +
+         0.5 * (way(proposed.predicted_in, machine.link.to_device, machine.ssd_read()) +
+                way(proposed.predicted_out, machine.link.from_device, machine.ssd_write()));
+}
+
+// Or one that costs hardly more and moves less.
+TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Trace trace = training(seed);
+    const PlanningInput input = input_of(trace, "auto", 55);
+    const auto taken = plan_run(input, set_apart);
+    if (!taken || !taken->plan) continue;
+    for (const Policy& policy : kPolicies) {
+      if (!policy.plan || !runs_for_real(policy)) continue;
+      const auto other = plan_run(input_of(trace, policy.name, 55), set_apart);
+      if (!other || !other->plan) continue;
+      const double least = cost(*other->plan, input.machine);
+      EXPECT_LE(cost(*taken->plan, input.machine), least * 1.0051) << "seed " << seed << ": " << policy.name;
+      if (cost(*taken->plan, input.machine) < least * 0.995) continue;
+      EXPECT_LE(taken->plan->predicted_in + taken->plan->predicted_out,
+                other->plan->predicted_in + other->plan->predicted_out)
+          << "seed " << seed << ": " << policy.name;
+    }
+  }
 }
 
 struct GivenToARun : testing::Test {
