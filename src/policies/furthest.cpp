@@ -30,10 +30,6 @@ constexpr std::uint64_t kMostIterations = 6;
 // The second one mostly finds all that is tight.
 constexpr int kMostRounds = 3;
 
-// What the SSD has already leaves before what would have to be written, unless that is away for about a hundred times
-// as many kernels: nobody waits for a write, but it takes the disk's time from reads, and wears it.
-constexpr double kPriceOfWriting = 100;
-
 // Kernels are counted through all iterations.
 struct Open {
   std::uint64_t until;  // it can be away before this kernel
@@ -227,15 +223,14 @@ class FurthestFirst {
   // Of what is there and could be away at a later kernel, what is needed last for what its way costs.
   std::optional<Open> furthest(std::uint64_t now, std::uint64_t then) {
     constexpr double kNextToNothing = 1e-9;
-    const double out_cost = kPriceOfWriting * out_cost_;
-    const std::array<double, kKinds> costs{in_cost_ + out_cost, in_cost_, out_cost, kNextToNothing};
+    const std::array<double, kKinds> costs{in_cost_ + out_cost_, in_cost_, out_cost_, kNextToNothing};
     std::size_t best = kKinds;
     double most = -1;
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
       auto& open = open_[kind];
       if (!open.empty() && open.top().until <= now) open = {};  // All are over.
       if (open.empty() || open.top().until <= then) continue;
-      const double worth = static_cast<double>(open.top().until - now) / costs[kind];
+      const double worth = (time(open.top().until) - time(now)) / costs[kind];
       if (worth <= most) continue;
       most = worth;
       best = kind;

@@ -19,8 +19,8 @@ namespace spillway {
 namespace {
 
 // Moving takes time from kernels that do not wait for it, too: the disk's work, the memory's bandwidth, the run loop's
-// time on a core. Between plans for the same budget it is about this part of what the bytes that one moves more take on
-// their way (docs/measurements.md), and no simulation knows it.
+// time on a core; no simulation knows it. Nothing to a third of what the bytes take on their ways has been measured,
+// and half is what makes plans as good that are measured to be (docs/measurements.md).
 constexpr double kPriceOfMoving = 0.5;
 // Plans whose costs differ by less than this part are as good. Predictions err by more, but that is in the times of
 // kernels, which are the same for all plans.

@@ -87,7 +87,7 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
 }
 
 struct IterationFigures {
-  std::uint64_t duration_ns = 0, faults = 0;
+  std::uint64_t duration_ns = 0, steps = 0, faults = 0;
   std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
   std::uint64_t waited_ns = 0;  // in which some thread waited for memory
   bool planned = false;         // most of its kernels were a plan's
@@ -98,6 +98,7 @@ inline void add_iteration(Session& session, const IterationFigures& figures) noe
   if (place < kMaxIterations) {
     EndedIteration& record = session.state.iterations[place];
     record.duration_ns.store(figures.duration_ns, std::memory_order_relaxed);
+    record.steps.store(figures.steps, std::memory_order_relaxed);
     record.faults.store(figures.faults, std::memory_order_relaxed);
     record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
     record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);

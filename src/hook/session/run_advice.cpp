@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <ranges>
 #include <vector>
 
@@ -77,13 +76,15 @@ std::string why_far_off(const RunReport& report) {
   if (report.plans.empty()) return {};
   const RunReport::PlanTaken& plan = report.plans.back();
   std::vector<Bytes> moved;  // in as many steps on end as the plan is for
-  std::vector<Bytes> on_end;
+  Bytes bytes;
+  std::uint64_t steps = 0;
   for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration)) {
-    if (!iteration.planned) on_end.clear();
-    if (iteration.planned) on_end.push_back(iteration.in + iteration.out);
-    if (on_end.empty() || on_end.size() < plan.optimizer_steps) continue;
-    moved.push_back(std::accumulate(on_end.begin(), on_end.end(), Bytes{}));
-    on_end.clear();
+    bytes = iteration.planned ? bytes + iteration.in + iteration.out : Bytes{};
+    steps = iteration.planned ? steps + iteration.steps : 0;
+    if (steps == 0 || steps < plan.optimizer_steps) continue;
+    moved.push_back(bytes);
+    bytes = {};
+    steps = 0;
   }
   if (moved.size() < kEnoughIterations) return {};
   const Bytes usual = median(moved);

@@ -123,6 +123,12 @@ TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {
   EXPECT_EQ(advice().kind, "waits") << advice().sentence;
   report.iterations.insert(report.iterations.begin() + 3, step(700_MiB, false));
   EXPECT_EQ(advice().kind, "memory") << "steps with one of another kind between them are none on end";
+
+  report.iterations.assign(6, step(700_MiB, true));
+  for (RunReport::Iteration& iteration : report.iterations) iteration.steps = 2;
+  EXPECT_EQ(advice().kind, "memory") << "steps of two optimizers in turns are one iteration already";
+  report.iterations.assign(6, step(1_GiB, true));
+  EXPECT_EQ(advice().kind, "waits");
 }
 
 TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {

@@ -23,6 +23,7 @@ void read_iterations(const SessionState& state, RunReport& report) {
   report.iterations.reserve(kept);
   for (std::size_t i = 0; i < kept; ++i)
     report.iterations.push_back({.duration = Nanos{state.iterations[i].duration_ns.load(std::memory_order_relaxed)},
+                                 .steps = state.iterations[i].steps.load(std::memory_order_relaxed),
                                  .faults = state.iterations[i].faults.load(std::memory_order_relaxed),
                                  .in = bytes(state.iterations[i].moved_in_bytes),
                                  .out = bytes(state.iterations[i].moved_out_bytes),

@@ -17,6 +17,7 @@ namespace spillway {
 struct RunReport {
   struct Iteration {
     Nanos duration;
+    std::uint64_t steps = 1;  // of optimizers
     std::uint64_t faults = 0;
     Bytes in, out;         // moved to the device and from it
     Nanos waited;          // in which some thread waited for memory

@@ -102,6 +102,7 @@ struct UnmanagedProcess {
 
 struct EndedIteration {
   std::atomic<std::uint64_t> duration_ns{0};
+  std::atomic<std::uint64_t> steps{0};  // of optimizers
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
   std::atomic<std::uint64_t> waited_ns{0};

@@ -73,6 +73,7 @@ class Iterations {
   void report(const Moment& begin, bool goes_on) {
     const IterationFigures figures{
         .duration_ns = excess(end_.at, begin.at).value,
+        .steps = std::max<std::uint64_t>(1, steps_.size()),
         .faults = end_.paged.faults - begin.paged.faults,
         .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
         .moved_out_bytes = (end_.paged.out - begin.paged.out).value,

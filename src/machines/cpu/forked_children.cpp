@@ -163,13 +163,15 @@ bool ForkedChildren::take_in(const Socket& from, const LetGo& hold) {
   }
   if (got != sizeof sender) return true;  // Nobody of ours says so little.
   ++last_;
-  if (sent.size() == kDescriptors && listen(sent[0].get(), name(Source::faults, last_)) &&
-      listen(sent[1].get(), name(Source::process, last_))) {
-    hold(from.snapshot);
-    children_.emplace(last_, Child{std::move(sent[1]), Userfault::of(std::move(sent[0])), from.snapshot});
-    return true;
+  if (sent.size() == kDescriptors) {
+    Userfault faults = Userfault::of(std::move(sent[0]));
+    if (listen(faults.fd(), name(Source::faults, last_)) && listen(sent[1].get(), name(Source::process, last_))) {
+      hold(from.snapshot);
+      children_.emplace(last_, Child{std::move(sent[1]), std::move(faults), from.snapshot});
+      return true;
+    }
+    forget(faults.fd());
   }
-  if (!sent.empty()) forget(sent[0].get());
   // It would wait for ever as soon as it touches a tensor.
   ::kill(sender, SIGKILL);
   tell_later(
