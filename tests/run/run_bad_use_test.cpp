@@ -183,5 +183,13 @@ TEST_F(RunBadUse, ALimitOnFileSizesBelowWhatARunNeedsIsSaid) {
   expect_refused(with_budget({}), 1, {"ulimit -f", "1 MiB", "raise it"});
 }
 
+TEST_F(RunBadUse, ALimitOnAddressesBelowWhatARunReservesIsSaid) {
+  before_exec = [] {
+    const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
+    ::setrlimit(RLIMIT_AS, &limit);
+  };
+  expect_refused(with_budget({}), 1, {"addresses", "ulimit -v"});
+}
+
 }  // namespace
 }  // namespace spillway

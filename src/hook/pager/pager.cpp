@@ -74,15 +74,15 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
                                                   .in_child = [this] { return machine_->enter_child(); }})) {}
 
 Result<Pager::Found> Pager::check(const PagerConfig& config) {
-  TRY_VOID(size_of(config));
+  TRY(const PagerSize size, size_of(config));
   TRY(SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
   TRY(const EvictionMethod method, choose(config.method));
   TRY_VOID(file.reserve(1));
   TRY(const Doorbell bell, Doorbell::make());
   TRY(const auto ring, Ring::open(file.fd(), bell));
-  TRY(const MemoryRange block, MemoryRange::reserve(1));
+  TRY(const MemoryRange range, MemoryRange::reserve(range_blocks(size, file.capacity_slots())));
   for (const bool write : {true, false}) {
-    ring->start({.id = 0, .write = write, .memory = block.begin(), .offset = 0});
+    ring->start({.id = 0, .write = write, .memory = range.begin(), .offset = 0});
     std::vector<Completion> ended;
     while (ended.empty()) TRY_VOID(ring->wait(ended, std::nullopt));
     if (const int error = ended.front().error; error != 0)
