@@ -19,8 +19,8 @@ namespace spillway {
 namespace {
 
 // Moving takes time from kernels that do not wait for it, too: the disk's work, the memory's bandwidth, the run loop's
-// time on a core; no simulation knows it. Nothing to a third of what the bytes take on their ways has been measured,
-// and half is what makes plans as good that are measured to be (docs/measurements.md).
+// time on a core; no simulation knows it. Nothing to a third of what the bytes take on their ways has been measured;
+// with half, plans are as good that took as long within the spread of measuring them (docs/measurements.md).
 constexpr double kPriceOfMoving = 0.5;
 // Plans whose costs differ by less than this part are as good. Predictions err by more, but that is in the times of
 // kernels, which are the same for all plans.

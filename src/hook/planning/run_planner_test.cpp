@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "hook/planning/save_proposed.h"
 #include "plan/machine_file.h"
@@ -95,23 +97,29 @@ double cost(const ProposedPlan& proposed, const MachineModel& machine) {
 
 // Or one that costs hardly more and moves less.
 TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
+  int compared = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Trace trace = training(seed);
     const PlanningInput input = input_of(trace, "auto", 55);
     const auto taken = plan_run(input, set_apart);
     if (!taken || !taken->plan) continue;
+    std::vector<std::pair<double, Bytes>> costs;  // and what moves
     for (const Policy& policy : kPolicies) {
       if (!policy.plan || !runs_for_real(policy)) continue;
       const auto other = plan_run(input_of(trace, policy.name, 55), set_apart);
       if (!other || !other->plan) continue;
-      const double least = cost(*other->plan, input.machine);
-      EXPECT_LE(cost(*taken->plan, input.machine), least * 1.0051) << "seed " << seed << ": " << policy.name;
-      if (cost(*taken->plan, input.machine) < least * 0.995) continue;
-      EXPECT_LE(taken->plan->predicted_in + taken->plan->predicted_out,
-                other->plan->predicted_in + other->plan->predicted_out)
-          << "seed " << seed << ": " << policy.name;
+      costs.emplace_back(cost(*other->plan, input.machine), other->plan->predicted_in + other->plan->predicted_out);
     }
+    ASSERT_FALSE(costs.empty());
+    ++compared;
+    const double least = std::ranges::min(costs).first;
+    EXPECT_LE(cost(*taken->plan, input.machine), least * 1.0051) << "seed " << seed;
+    for (const auto& [other, bytes] : costs)
+      if (other < least * 1.0049) {
+        EXPECT_LE(taken->plan->predicted_in + taken->plan->predicted_out, bytes) << "seed " << seed;
+      }
   }
+  EXPECT_GT(compared, 10);
 }
 
 struct GivenToARun : testing::Test {
