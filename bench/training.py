@@ -254,9 +254,11 @@ def different_results(all_cells):
 
 def print_table(rows):
     unlimited = next(row["seconds"] for row in rows if row["name"] == "unlimited")
-    print(f"{'':<16}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}"
+    names = [row["name"] + " !" * row["disturbed"] + " ~" * row["mixed"] for row in rows]
+    width = max(16, *map(len, names))
+    print(f"{'':<{width}}{'s/iteration':>12}{'spread':>8}{'of unlimited':>14}{'of the bound':>14}{'waits':>8}{'at least':>10}"
           f"{'faults':>8}{'predicted':>11}{'in':>10}{'out':>10}{'of the least':>15}{'s to plan':>11}")
-    for row in rows:
+    for name, row in zip(names, rows, strict=True):
         row = least_of(rows, row) | row
         part = row["name"].partition(" at ")[2]
         kernels = next((other["seconds"] for other in rows if other["name"] == f"moves at {part}"), unlimited)
@@ -265,7 +267,7 @@ def print_table(rows):
         bound = max(kernels + row.get("least_wait_seconds", 0), row.get("link_bound_seconds", 0))
         predicted = row.get("predicted_seconds")
         error = f"{predicted / row['seconds'] - 1:+.1%}" if predicted else ""
-        print(f"{row['name'] + ' !' * row['disturbed'] + ' ~' * row['mixed']:<16}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
+        print(f"{name:<{width}}{row['seconds']:>12.3f}{row['spread']:>8.1%}"
               f"{unlimited / row['seconds']:>14.1%}{bound / row['seconds']:>14.1%}"
               f"{row.get('waited_seconds', 0):>8.3f}{row.get('least_wait_seconds', 0):>10.3f}{row.get('faults', 0):>8.0f}{error:>11}"
               f"{mebibytes(row, 'moved_in_bytes'):>10}{mebibytes(row, 'moved_out_bytes'):>10}"

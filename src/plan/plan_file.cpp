@@ -159,14 +159,14 @@ Result<std::optional<double>> seconds_of(const Reader& reader, const Json& root)
 Result<Plan> read(const Json& root, const std::string& where) {
   if (!root.is_object()) return fail(Errc::bad_input, where + ": a plan is a JSON object");
   const Reader reader(root, where);
-  TRY_VOID(reader.only({"format", "version", "spillway", "policy", "trace", "machine", "overcommitted_bytes",
-                        "predicted_seconds", "evictions", "prefetches"}));
   TRY(const std::string format, reader.text("format"));
   if (format != kFormat)
     return reader.wrong("format", fmt::format("is '{}', not '{}'; is this a plan?", format, kFormat));
   TRY(const std::uint64_t version, reader.number("version", UINT32_MAX));
   if (version != kVersionOfFormat)
     return reader.wrong("version", fmt::format("is {}; this program reads version {}", version, kVersionOfFormat));
+  TRY_VOID(reader.only({"format", "version", "spillway", "policy", "trace", "machine", "overcommitted_bytes",
+                        "predicted_seconds", "evictions", "prefetches"}));
   Plan plan;
   TRY(plan.policy, reader.text("policy"));
   TRY(std::tie(plan.trace_name, plan.trace_hash), name_and_hash(root, where, "trace"));

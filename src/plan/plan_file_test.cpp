@@ -71,6 +71,7 @@ void expect_plan_refused(std::string_view from, std::string_view to, std::string
 
 TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("spillway-plan", "spillway-trace", "is this a plan?");
+  expect_plan_refused("spillway-plan\"", "spillway-trace\", \"kernels\": []", "is this a plan?");
   expect_plan_refused("\"version\": 3", "\"version\": 2", "reads version 3");
   expect_plan_refused("\"keeps_copy\": true", "\"keeps_copy\": 1", "must be true or false");
   expect_plan_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");

@@ -3,10 +3,12 @@
 //
 // `furthest` chooses as if moves took no time, and leaves it to the executor to keep the links at work.
 // `furthest-ahead` chooses again, knowing the waits of that, ahead of the kernels that would wait for what leaves; and
-// it counts on no room before that is there.
+// it counts on no room before that is there. `furthest-lean` looks ahead, too, but would rather wait a little than move
+// more.
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -30,6 +32,10 @@ constexpr std::uint64_t kMostIterations = 6;
 // The second one mostly finds all that is tight.
 constexpr int kMostRounds = 3;
 
+enum class How : std::uint8_t { at_once, ahead, lean };
+// Writes, beside reads, in what moves cost. More of them hardly leave less to write, and bring back more.
+constexpr double kWritesWhenLean = 5;
+
 // Kernels are counted through all iterations.
 struct Open {
   std::uint64_t until;  // it can be away before this kernel
@@ -39,9 +45,9 @@ struct Open {
 
 class FurthestFirst {
  public:
-  FurthestFirst(const Problem& problem, bool ahead)
+  FurthestFirst(const Problem& problem, How how)
       : problem_(problem),
-        ahead_(ahead),
+        how_(how),
         circle_(problem),
         excess_(circle_.excess()),
         slots_(slots_of(problem.trace)),
@@ -56,6 +62,7 @@ class FurthestFirst {
     };
     in_cost_ = nanos(machine.link.to_device, machine.ssd_read());
     out_cost_ = nanos(machine.link.from_device, machine.ssd_write());
+    writes_ = how == How::lean ? kWritesWhenLean : 1;
     add_up();
     for (std::size_t index = 0; index < circle_.periods(); ++index) {
       if (!circle_.plannable(index)) continue;
@@ -101,16 +108,17 @@ class FurthestFirst {
       below.book(index, *window);
       window->tier() == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
       const std::uint32_t returns = latest(index);
-      const std::uint32_t left = ahead_ ? window->left : 0;
+      const std::uint32_t left = how_ == How::ahead ? window->left : 0;
       absences.push_back({.period = index, .tier = window->tier(), .left = left, .returns = returns});
       const auto size = static_cast<std::int64_t>(circle_.bytes(index).value);
       circle_.add(excess, circle_.stretch(index, left + 1, returns), -size);
       if (in_time) circle_.add(unmet, circle_.stretch(index, window->left + 1, returns), -size);
     }
+    if (how_ == How::lean) copies = keep_here(absences, excess);
     const auto order = circle_.prefetch_eagerly(absences, excess);
     late_bytes_ = std::max<std::int64_t>(0, unmet.max());
     if (!overcommitted_) overcommitted_ = Bytes{static_cast<std::uint64_t>(late_bytes_)};
-    if (ahead_ && late_bytes_ > 0) learn(unmet, below);
+    if (looks_ahead() && late_bytes_ > 0) learn(unmet, below);
     Plan plan = circle_.plan(absences, order, &copies);
     plan.overcommitted = *overcommitted_;
     return plan;
@@ -119,6 +127,27 @@ class FurthestFirst {
   std::int64_t late_bytes() const { return late_bytes_; }
 
  private:
+  bool looks_ahead() const { return how_ != How::at_once; }
+  // What was chosen first may have become needless: it stays, the largest first, where the others leave room for it.
+  // Returns the copies that they still make.
+  Copies keep_here(std::vector<Absence>& absences, Pressure& excess) const {
+    std::vector<Absence> largest_first = absences;
+    std::ranges::stable_sort(largest_first, std::greater{},
+                             [&](const Absence& absence) { return circle_.bytes(absence.period); });
+    std::vector<bool> stays(circle_.periods());
+    for (const Absence& absence : largest_first) {
+      const Stretch away = circle_.stretch(absence.period, absence.left + 1, absence.returns);
+      stays[absence.period] = circle_.has_room(excess, away, circle_.bytes(absence.period));
+      if (stays[absence.period])
+        circle_.add(excess, away, static_cast<std::int64_t>(circle_.bytes(absence.period).value));
+    }
+    std::erase_if(absences, [&](const Absence& absence) { return stays[absence.period]; });
+    Copies copies(problem_.trace, problem_.lifetimes);
+    for (const Absence& absence : absences)
+      absence.tier == Tier::host ? copies.plan_elsewhere(absence.period)
+                                 : static_cast<void>(copies.plan(absence.period));
+    return copies;
+  }
   // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
   enum Kind : std::uint8_t { kDirty, kClean, kDirtyLast, kCleanLast };
   static constexpr std::size_t kKinds = 4;
@@ -140,7 +169,7 @@ class FurthestFirst {
   std::uint32_t latest(std::size_t index) const { return circle_.length(index) - (circle_.period(index).last ? 0 : 1); }
   // What is left of the period for others: looking ahead, without the way back over an idle link. One at least, if any.
   std::uint32_t kernels_away(std::size_t index) const {
-    if (!ahead_ || circle_.period(index).last || latest(index) < 2) return latest(index) - 1;
+    if (!looks_ahead() || circle_.period(index).last || latest(index) < 2) return latest(index) - 1;
     const std::uint64_t first = begin_of(index) + 1, needed = begin_of(index) + latest(index);
     const double way_back = static_cast<double>(circle_.bytes(index).value) * in_cost_;
     const auto returns = std::views::iota(first, needed);
@@ -223,7 +252,8 @@ class FurthestFirst {
   // Of what is there and could be away at a later kernel, what is needed last for what its way costs.
   std::optional<Open> furthest(std::uint64_t now, std::uint64_t then) {
     constexpr double kNextToNothing = 1e-9;
-    const std::array<double, kKinds> costs{in_cost_ + out_cost_, in_cost_, out_cost_, kNextToNothing};
+    const double out = writes_ * out_cost_;
+    const std::array<double, kKinds> costs{in_cost_ + out, in_cost_, out, kNextToNothing};
     std::size_t best = kKinds;
     double most = -1;
     for (std::size_t kind = 0; kind < kKinds; ++kind) {
@@ -242,10 +272,11 @@ class FurthestFirst {
   }
 
   const Problem& problem_;
-  bool ahead_;
+  How how_;
   Circle circle_;
   std::vector<std::int64_t> excess_;                    // by kernel: bytes alive over what the device holds
   double in_cost_ = 0, out_cost_ = 0;                   // nanoseconds a byte
+  double writes_ = 1;                                   // kWritesWhenLean
   std::vector<std::uint64_t> slots_;                    // nanoseconds of each kernel with the gap before it, and waits
   std::vector<std::uint64_t> starts_;                   // of kernels, in nanoseconds; the iteration's end at the end
   std::vector<bool> is_tight_;                          // by kernel: not all that it needs the room of leaves in time
@@ -259,16 +290,8 @@ class FurthestFirst {
   std::vector<std::size_t> chosen_;     // in the last iteration
 };
 
-}  // namespace
-
-Plan plan_furthest(const Problem& problem) {
-  FurthestFirst planner(problem, false);
-  planner.choose();
-  return planner.plan();
-}
-
-Plan plan_furthest_ahead(const Problem& problem) {
-  FurthestFirst planner(problem, true);
+Plan plan_in_rounds(const Problem& problem, How how) {
+  FurthestFirst planner(problem, how);
   Plan best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (int round = 0; round < kMostRounds && least > 0; ++round) {
@@ -281,5 +304,15 @@ Plan plan_furthest_ahead(const Problem& problem) {
   }
   return best;
 }
+
+}  // namespace
+
+Plan plan_furthest(const Problem& problem) {
+  FurthestFirst planner(problem, How::at_once);
+  planner.choose();
+  return planner.plan();
+}
+Plan plan_furthest_ahead(const Problem& problem) { return plan_in_rounds(problem, How::ahead); }
+Plan plan_furthest_lean(const Problem& problem) { return plan_in_rounds(problem, How::lean); }
 
 }  // namespace spillway

@@ -102,19 +102,38 @@ TEST(Furthest, WhatNeedNotBeWrittenLeavesFirst) {
   EXPECT_EQ(evicted(weights.plan(kEach * 3, plan_furthest_ahead)), (std::vector{TensorId{1}}));
 }
 
-// Three weights fit, but not beside what lives in kernels 4 and 5. Weight 1 never changes and could be away for 4
-// kernels; going and coming back over and over would cost more than writing what is away for 23.
+// Three weights fit, but not beside what lives in kernels 5 and 6. Weight 1 never changes and is needed right after
+// these and what uses weight 2; weight 0, which does change, so many kernels later.
+std::vector<TensorId> evicted_with(std::uint32_t kernels, Plan (*planner)(const Problem&)) {
+  std::vector<Weights::Use> uses{{0, true}, {1}, {1}, {0}, {2}, {2}, {2, true}, {2}};
+  uses.insert(uses.end(), kernels, {1});
+  uses.push_back({0});
+  Weights weights(3, uses);
+  weights.add_activation(5, 6);
+  return evicted(weights.plan(kEach * 3, planner));
+}
+// Going and coming back over and over would cost more than writing what is away for so much longer.
 TEST(Furthest, WhatIsNeededSoonAgainStaysThoughItNeedNotBeWritten) {
-  const auto evicted_with = [](std::uint32_t kernels) {
-    std::vector<Weights::Use> uses{{0, true}, {1}, {1}, {0}, {2}, {2, true}, {2}};
-    uses.insert(uses.end(), kernels, {1});
-    uses.push_back({0});
-    Weights weights(3, uses);
-    weights.add_activation(4, 5);
-    return evicted(weights.plan(kEach * 3));
-  };
-  EXPECT_EQ(evicted_with(1), (std::vector{TensorId{1}}));
-  EXPECT_EQ(evicted_with(20), (std::vector{TensorId{0}}));
+  EXPECT_EQ(evicted_with(1, plan_furthest), (std::vector{TensorId{1}}));
+  EXPECT_EQ(evicted_with(8, plan_furthest), (std::vector{TensorId{0}}));
+}
+TEST(FurthestLean, WhatNeedNotBeWrittenLeavesThoughItIsNeededMuchSooner) {
+  EXPECT_EQ(evicted_with(8, plan_furthest_lean), (std::vector{TensorId{1}}));
+  EXPECT_EQ(evicted_with(40, plan_furthest_lean), (std::vector{TensorId{0}}));
+}
+
+// Two weights fit, but not beside what lives in kernels 4 to 8 and 11 to 15. Weight 0 never changes, so it leaves in
+// the first of these; in the second it is in use, and weight 1 must leave, which is needed in neither.
+TEST(FurthestLean, WhatOthersMakeNeedlessStays) {
+  std::vector<Weights::Use> uses(18, {0});
+  uses.front() = uses.back() = {1, true};
+  Weights weights(2, uses);
+  weights.add_activation(4, 8);
+  weights.add_activation(11, 15);
+  for (std::uint32_t kernel = 11; kernel <= 15; ++kernel)
+    weights.trace.kernels[kernel].reads.push_back({{0}, {}, kEach});
+  ASSERT_TRUE(validate(weights.trace, "weights"));
+  EXPECT_EQ(evicted(weights.plan(kEach * 2, plan_furthest_lean)), (std::vector{TensorId{1}}));
 }
 
 // A gradient that the optimizer (kernel 3) has used and the next iteration frees would be there for nothing.
@@ -130,7 +149,7 @@ TEST(Furthest, WhatNobodyNeedsAnyMoreLeavesAndDoesNotComeBack) {
   weights.trace.kernels[3].reads.push_back({{kGradient}, {}, kEach});
   weights.trace.kernels[0].frees.push_back({kGradient});
   ASSERT_TRUE(validate(weights.trace, "weights"));
-  for (const auto planner : {plan_furthest, plan_furthest_ahead, plan_g10_clean, plan_g10}) {
+  for (const auto planner : {plan_furthest, plan_furthest_ahead, plan_furthest_lean, plan_g10_clean, plan_g10}) {
     const Plan plan = weights.plan(kEach * 2, planner);
     EXPECT_EQ(std::ranges::count(plan.evictions, TensorId{kGradient}, &Eviction::tensor), planner != plan_g10);
     EXPECT_EQ(std::ranges::count(plan.prefetches, TensorId{kGradient}, &Prefetch::tensor), 0);

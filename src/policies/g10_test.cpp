@@ -26,7 +26,8 @@ TEST(PlannersProperty, PlansPassTheValidatorAndMoveNothingThatFits) {
     const Bytes peak = std::ranges::max(lifetimes.live);
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
     const MachineModel model = machine({std::max<std::uint64_t>(1, peak.value / 100 * percent)});
-    for (const PlanFn planner : {plan_g10_gds, plan_g10, plan_g10_clean, plan_furthest, plan_furthest_ahead}) {
+    for (const PlanFn planner :
+         {plan_g10_gds, plan_g10, plan_g10_clean, plan_furthest, plan_furthest_ahead, plan_furthest_lean}) {
       const bool use_host = planner != plan_g10_gds;
       Plan plan = planner({trace, lifetimes, model});
       plan.trace_hash = "h";

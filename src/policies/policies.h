@@ -28,6 +28,7 @@ Plan plan_g10_clean(const Problem& problem);       // g10.cpp
 Plan plan_g10_once(const Problem& problem);        // g10.cpp
 Plan plan_furthest(const Problem& problem);        // furthest.cpp
 Plan plan_furthest_ahead(const Problem& problem);  // furthest.cpp
+Plan plan_furthest_lean(const Problem& problem);   // furthest.cpp
 
 struct Policy {
   std::string_view name, summary;
@@ -56,6 +57,10 @@ inline constexpr std::array kPolicies{
            {},
            plan_furthest},
     Policy{"furthest-ahead", "furthest, and what leaves does so before its room is needed", {}, plan_furthest_ahead},
+    Policy{"furthest-lean",
+           "furthest-ahead that rather waits than moves more, above all to the SSD",
+           {},
+           plan_furthest_lean},
 };
 
 // Whether a real run can follow it: kernels start before all that they touch is known, so they must be able to fault.

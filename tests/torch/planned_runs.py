@@ -65,7 +65,7 @@ def steady_scripts(spillway):
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
     check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
     check_costs(paging)
-    for policy in ("auto", "g10-once", "g10-clean", "furthest-ahead"):
+    for policy in ("auto", "g10-once", "g10-clean", "furthest-ahead", "furthest-lean"):
         printed, report = run(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)

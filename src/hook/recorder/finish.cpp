@@ -69,7 +69,6 @@ std::string Recorder::describe() const {
   if (builder_.number() <= 2)
     return fmt::format("the script made {} and at least 3 are needed for two whole iterations; {}",
                        plural(builder_.number(), "optimizer step"), kRemedy);
-  const auto two = last(2, 0);
   std::string sizes;
   for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0)) {
     if (segment->kernels_seen > most_kernels_)
@@ -77,14 +76,28 @@ std::string Recorder::describe() const {
     else if (segment->number > 0)
       sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", segment->kernels.size());
   }
+  const std::size_t turns = steps_in_turns();
+  const auto two = last(2 * turns, 0);
   std::string comparison;
-  if (!two.front()->kernels.empty() && !two.back()->kernels.empty()) {
-    const auto difference = match(Group(two).first(1), Group(two).last(1));
+  if (std::ranges::none_of(two, [](const Segment* segment) { return segment->kernels.empty(); })) {
+    const auto difference = match(Group(two).first(turns), Group(two).last(turns));
+    const std::string which =
+        turns == 1 ? "the last two" : fmt::format("the last {0} and the {0} before, of the same optimizers,", turns);
     comparison =
-        fmt::format("; the last two differ at {}", difference ? "nothing but their storages" : difference.error());
+        fmt::format("; {} differ at {}", which, difference ? "nothing but their storages" : difference.error());
   }
   return fmt::format("the script made {}; the last ones ran {} operators{}; {}",
                      plural(builder_.number(), "optimizer step"), sizes, comparison, kRemedy);
+}
+
+// Of as many optimizers do steps in turns as of the last ones: 1 if that cannot be told.
+std::size_t Recorder::steps_in_turns() const {
+  for (std::size_t turns = 1; turns <= kMostPeriods && 2 * turns <= history_.size() + 1; ++turns)
+    if (std::ranges::equal(last(turns, turns), last(turns, 0),
+                           [](const Segment* before, const Segment* after) { return same_updates(*before, *after); }) &&
+        !lacks_steps(last(turns, 0)))
+      return turns;
+  return 1;
 }
 
 Result<Trace> Recorder::finish_wanted() const {

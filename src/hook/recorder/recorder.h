@@ -76,6 +76,7 @@ class Recorder {
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
   Result<Trace> finish_wanted() const;
   std::string describe() const;
+  std::size_t steps_in_turns() const;
   std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
 
   static constexpr std::size_t kMostPeriods = 16;

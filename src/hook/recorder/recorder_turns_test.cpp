@@ -89,6 +89,23 @@ TEST(RecorderTurns, WithoutTheGeneratorsStepsItIsNoIteration) {
       << trace.error().message;
 }
 
+// Its generator has another batch each time. Its steps have to be compared with each other, not with the critic's.
+TEST(RecorderTurns, WhyThereIsNoneIsSaidOfTheSameOptimizersSteps) {
+  Script script;
+  script.data("critic");
+  script.data("generator");
+  for (std::uint64_t batch = 64; batch <= 256; batch += 64) {
+    train(script, "critic");
+    train(script, "generator", batch);
+  }
+  const auto trace = script.recorder.finish();
+  ASSERT_FALSE(trace);
+  EXPECT_TRUE(
+      trace.error().message.contains("the last 2 and the 2 before, of the same optimizers, differ at kernel 1 of "
+                                     "4: randn makes 192 and 256 bytes"))
+      << trace.error().message;
+}
+
 TEST(RecorderTurns, AccumulationByHandOverTooManyPassesIsNoIteration) {
   Script script;
   script.data("w");

@@ -1,0 +1,80 @@
+#include "hook/torch/iterations.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "hook/session/session.h"
+
+namespace spillway {
+namespace {
+
+// A script that ends a step each second, in each of which a MiB comes.
+struct IterationsTest : testing::Test {
+  void step(const std::vector<StorageId>& written) {
+    next();
+    iterations.step_ended(now, paged, written);
+  }
+  void backward() {
+    next();
+    iterations.backward_ended(now, paged);
+  }
+  void next() {
+    iterations.training_starts(now, paged);
+    now += Nanos{1'000'000'000};
+    paged.in += 1_MiB;
+  }
+  struct Seen {
+    std::uint64_t steps, seconds, mib_in;
+    friend bool operator==(const Seen&, const Seen&) = default;
+  };
+  std::vector<Seen> seen() const {
+    std::vector<Seen> all;
+    for (std::uint64_t i = 0; i < session->state.iteration_count.load(); ++i) {
+      const EndedIteration& one = session->state.iterations[i];
+      all.push_back({one.steps.load(), one.duration_ns.load() / 1'000'000'000, one.moved_in_bytes.load() >> 20});
+    }
+    return all;
+  }
+
+  std::unique_ptr<Session> session = std::make_unique<Session>();
+  Iterations iterations{*session};
+  Nanos now{5};
+  Paged paged;
+};
+
+const std::vector<StorageId> kFirst{{1}, {2}}, kSecond{{3}}, kThird{{4}, {9}};
+
+TEST_F(IterationsTest, EachStepOfOneOptimizerIsOne) {
+  for (int i = 0; i < 3; ++i) step(kFirst);
+  EXPECT_EQ(seen(), (std::vector<Seen>{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}));
+}
+
+TEST_F(IterationsTest, StepsOfSeveralOptimizersInTurnsAreTogetherOne) {
+  for (int i = 0; i < 2; ++i)
+    for (const auto& optimizer : {kFirst, kSecond, kThird}) step(optimizer);
+  EXPECT_EQ(seen(), (std::vector<Seen>{{3, 3, 3}, {3, 3, 3}}));
+}
+
+TEST_F(IterationsTest, OneThatStepsMoreOftenBeginsAnotherEachTime) {
+  for (const auto& optimizer : {kFirst, kFirst, kSecond, kFirst, kFirst, kSecond}) step(optimizer);
+  EXPECT_EQ(seen(), (std::vector<Seen>{{1, 1, 1}, {2, 2, 2}, {1, 1, 1}, {2, 2, 2}}));
+}
+
+TEST_F(IterationsTest, OneUnderWayCountsTheStepsThatItHasMade) {
+  for (const auto& optimizer : {kFirst, kSecond, kFirst}) step(optimizer);
+  EXPECT_EQ(seen(), (std::vector<Seen>{{2, 2, 2}, {1, 1, 1}}));
+}
+
+TEST_F(IterationsTest, BackwardPassesWereNoneOnceThereIsAnOptimizer) {
+  backward();
+  backward();
+  EXPECT_EQ(seen(), (std::vector<Seen>{{1, 1, 1}, {1, 1, 1}}));
+  step(kFirst);
+  step(kFirst);
+  EXPECT_EQ(seen(), (std::vector<Seen>{{1, 3, 3}, {1, 1, 1}}));
+}
+
+}  // namespace
+}  // namespace spillway
