@@ -33,8 +33,9 @@ constexpr std::uint64_t kMostIterations = 6;
 constexpr int kMostRounds = 3;
 
 enum class How : std::uint8_t { at_once, ahead, lean };
-// Writes, beside reads, in what moves cost. More of them hardly leave less to write, and bring back more.
-constexpr double kWritesWhenLean = 5;
+// So many times as much as it takes writing costs then. A larger figure hardly leaves less to write, and more to bring
+// back.
+constexpr double kWritingWhenLean = 5;
 
 // Kernels are counted through all iterations.
 struct Open {
@@ -62,7 +63,6 @@ class FurthestFirst {
     };
     in_cost_ = nanos(machine.link.to_device, machine.ssd_read());
     out_cost_ = nanos(machine.link.from_device, machine.ssd_write());
-    writes_ = how == How::lean ? kWritesWhenLean : 1;
     add_up();
     for (std::size_t index = 0; index < circle_.periods(); ++index) {
       if (!circle_.plannable(index)) continue;
@@ -106,7 +106,7 @@ class FurthestFirst {
       const auto window = in_time ? in_time : late(index, below, copies);
       if (!window) continue;
       below.book(index, *window);
-      window->tier() == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
+      leaves_for(window->tier(), index, copies);
       const std::uint32_t returns = latest(index);
       const std::uint32_t left = how_ == How::ahead ? window->left : 0;
       absences.push_back({.period = index, .tier = window->tier(), .left = left, .returns = returns});
@@ -143,10 +143,11 @@ class FurthestFirst {
     }
     std::erase_if(absences, [&](const Absence& absence) { return stays[absence.period]; });
     Copies copies(problem_.trace, problem_.lifetimes);
-    for (const Absence& absence : absences)
-      absence.tier == Tier::host ? copies.plan_elsewhere(absence.period)
-                                 : static_cast<void>(copies.plan(absence.period));
+    for (const Absence& absence : absences) leaves_for(absence.tier, absence.period, copies);
     return copies;
+  }
+  static void leaves_for(Tier tier, std::size_t index, Copies& copies) {
+    tier == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
   }
   // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
   enum Kind : std::uint8_t { kDirty, kClean, kDirtyLast, kCleanLast };
@@ -252,7 +253,7 @@ class FurthestFirst {
   // Of what is there and could be away at a later kernel, what is needed last for what its way costs.
   std::optional<Open> furthest(std::uint64_t now, std::uint64_t then) {
     constexpr double kNextToNothing = 1e-9;
-    const double out = writes_ * out_cost_;
+    const double out = out_cost_ * (how_ == How::lean ? kWritingWhenLean : 1);
     const std::array<double, kKinds> costs{in_cost_ + out, in_cost_, out, kNextToNothing};
     std::size_t best = kKinds;
     double most = -1;
@@ -276,7 +277,6 @@ class FurthestFirst {
   Circle circle_;
   std::vector<std::int64_t> excess_;                    // by kernel: bytes alive over what the device holds
   double in_cost_ = 0, out_cost_ = 0;                   // nanoseconds a byte
-  double writes_ = 1;                                   // kWritesWhenLean
   std::vector<std::uint64_t> slots_;                    // nanoseconds of each kernel with the gap before it, and waits
   std::vector<std::uint64_t> starts_;                   // of kernels, in nanoseconds; the iteration's end at the end
   std::vector<bool> is_tight_;                          // by kernel: not all that it needs the room of leaves in time

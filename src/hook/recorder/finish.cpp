@@ -77,10 +77,10 @@ std::string Recorder::describe() const {
       sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", segment->kernels.size());
   }
   const std::size_t turns = steps_in_turns();
-  const auto two = last(2 * turns, 0);
+  const auto both = last(2 * turns, 0);
   std::string comparison;
-  if (std::ranges::none_of(two, [](const Segment* segment) { return segment->kernels.empty(); })) {
-    const auto difference = match(Group(two).first(turns), Group(two).last(turns));
+  if (std::ranges::none_of(both, [](const Segment* segment) { return segment->kernels.empty(); })) {
+    const auto difference = match(Group(both).first(turns), Group(both).last(turns));
     const std::string which =
         turns == 1 ? "the last two" : fmt::format("the last {0} and the {0} before, of the same optimizers,", turns);
     comparison =
@@ -90,7 +90,7 @@ std::string Recorder::describe() const {
                      plural(builder_.number(), "optimizer step"), sizes, comparison, kRemedy);
 }
 
-// Of as many optimizers do steps in turns as of the last ones: 1 if that cannot be told.
+// After how many steps the same optimizers make theirs again, as before the last ones; 1 if that cannot be told.
 std::size_t Recorder::steps_in_turns() const {
   for (std::size_t turns = 1; turns <= kMostPeriods && 2 * turns <= history_.size() + 1; ++turns)
     if (std::ranges::equal(last(turns, turns), last(turns, 0),
