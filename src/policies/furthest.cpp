@@ -290,7 +290,7 @@ class FurthestFirst {
   std::vector<std::size_t> chosen_;     // in the last iteration
 };
 
-Plan plan_in_rounds(const Problem& problem, How how) {
+Plan best_of_rounds(const Problem& problem, How how) {
   FurthestFirst planner(problem, how);
   Plan best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -312,7 +312,7 @@ Plan plan_furthest(const Problem& problem) {
   planner.choose();
   return planner.plan();
 }
-Plan plan_furthest_ahead(const Problem& problem) { return plan_in_rounds(problem, How::ahead); }
-Plan plan_furthest_lean(const Problem& problem) { return plan_in_rounds(problem, How::lean); }
+Plan plan_furthest_ahead(const Problem& problem) { return best_of_rounds(problem, How::ahead); }
+Plan plan_furthest_lean(const Problem& problem) { return best_of_rounds(problem, How::lean); }
 
 }  // namespace spillway
