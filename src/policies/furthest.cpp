@@ -143,7 +143,10 @@ class FurthestFirst {
     }
     std::erase_if(absences, [&](const Absence& absence) { return stays[absence.period]; });
     Copies copies(problem_.trace, problem_.lifetimes);
-    for (const Absence& absence : absences) leaves_for(absence.tier, absence.period, copies);
+    // Of what goes to the host between two writes no copies are kept, whatever else was chosen before it.
+    for (const Tier tier : {Tier::host, Tier::ssd})
+      for (const Absence& absence : absences)
+        if (absence.tier == tier) leaves_for(tier, absence.period, copies);
     return copies;
   }
   static void leaves_for(Tier tier, std::size_t index, Copies& copies) {

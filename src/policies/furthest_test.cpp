@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "plan/machine_file.h"
+#include "plan/validate.h"
 #include "policies/policies.h"
+#include "trace/random_trace.h"
 #include "trace/validate.h"
 
 namespace spillway {
@@ -134,6 +136,21 @@ TEST(FurthestLean, WhatOthersMakeNeedlessStays) {
     weights.trace.kernels[kernel].reads.push_back({{0}, {}, kEach});
   ASSERT_TRUE(validate(weights.trace, "weights"));
   EXPECT_EQ(evicted(weights.plan(kEach * 2, plan_furthest_lean)), (std::vector{TensorId{1}}));
+}
+
+// Of what goes to host memory the SSD keeps no copies, though what was chosen for the SSD before it now stays or not.
+// Some of these have tensors that go to either.
+TEST(FurthestLean, PlansWhereTensorsGoToTheHostAndToTheSsd) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const Trace trace = random_trace(seed);
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    MachineModel machine = *load_machine("a100");
+    machine.device.memory = {std::ranges::max(lifetimes.live).value / 2};
+    machine.host.memory = 64_MiB;
+    machine.ssd.capacity = 1_GiB;
+    const Plan plan = plan_furthest_lean({trace, lifetimes, machine});
+    EXPECT_TRUE(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, true)) << seed;
+  }
 }
 
 // A gradient that the optimizer (kernel 3) has used and the next iteration frees would be there for nothing.
