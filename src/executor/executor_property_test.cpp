@@ -186,7 +186,7 @@ class RandomProgram {
  public:
   struct Shape {
     std::uint32_t blocks, streams, device_blocks, host_blocks, ssd_blocks;
-    bool faults, keep_dead, failing, planned, homes, online, all_is_told;
+    bool faults, keeps_copies, keep_dead, failing, planned, homes, online, all_is_told;
     std::uint64_t plan_seed;
   };
 
@@ -243,7 +243,10 @@ class RandomProgram {
   static ExecutorOptions options(const Shape& shape) {
     return {.kernels_fault = shape.faults,
             .window_blocks = 2,
-            .migration = {.keep_dead_blocks = shape.keep_dead, .piece_blocks = kPiece, .planned_in_flight = 2}};
+            .migration = {.keeps_copies = shape.keeps_copies,
+                          .keep_dead_blocks = shape.keep_dead,
+                          .piece_blocks = kPiece,
+                          .planned_in_flight = 2}};
   }
 
   bool quiet() const { return !machine_.busy() && std::ranges::none_of(streams_, &Stream::running); }
@@ -367,6 +370,7 @@ void check_random_programs(bool faults) {
                    .host_blocks = *rc::gen::inRange(0u, 6u),
                    .ssd_blocks = *rc::gen::element(4u, 8u, 1000u),
                    .faults = faults,
+                   .keeps_copies = *rc::gen::arbitrary<bool>(),
                    .keep_dead = *rc::gen::arbitrary<bool>(),
                    .failing = *rc::gen::arbitrary<bool>(),
                    .planned = *rc::gen::arbitrary<bool>(),

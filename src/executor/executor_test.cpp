@@ -205,6 +205,25 @@ TEST(Executor, WhatNobodyHasWrittenLeavesAsClean) {
   EXPECT_EQ(run.executor->moved()(Tier::device, Tier::ssd), Bytes{});
 }
 
+TEST(Executor, WhatNoPlanBringsKeepsItsCopyWhereThePolicySaysSo) {
+  Plan moves;
+  moves.prefetches = {{{1}, {0}}};
+  for (const bool keeps : {false, true})
+    for (const bool planned : {false, true}) {
+      PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+      table.add_blocks(2, kBlockBytes);
+      table.place({0}, Tier::ssd);
+      Executor executor(std::move(table), {.migration = {.keeps_copies = keeps}});
+      executor.adopt(moves, 1);
+      const Plan none;
+      if (!planned) executor.adopt(none, 1);  // The plan is given up.
+      std::vector<Command> commands;
+      executor.on(Allocated{{0}, {{0}, 1}}, commands);
+      executor.on(Faulted{{0}, {{0}, 1}}, commands);
+      EXPECT_EQ(std::get<Move>(commands.back()).clean, keeps && !planned);
+    }
+}
+
 TEST(Executor, AKernelThatWritesMakesTheCopyWorthless) {
   KeptCopy run;
   run.tell(MoveDone{run.come.id});

@@ -34,7 +34,10 @@ void discard(BlockId block, Tier tier, std::vector<Command>& out) {
 }  // namespace
 
 Migration::Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks)
-    : table_(std::move(table)), options_(options), protection_(table_, window_blocks) {
+    : table_(std::move(table)),
+      options_(options),
+      protection_(table_, window_blocks),
+      plan_{.keeps_copies = options.keeps_copies} {
   CHECK(options_.piece_blocks > 0 && options_.planned_in_flight > 0);
   // A piece starts when there is room for all of it, so it must stay small beside the device.
   const std::uint64_t quarter = table_.capacity(Tier::device).value / kBlockBytes.value / 4;

@@ -103,8 +103,8 @@ void fields(auto& code, Is<BlockRun> auto& run) {
   code(count, bytes, placed);
 }
 void fields(auto& code, Is<MigrationOptions> auto& options) {
-  auto& [victims_to_host, keep_dead_blocks, piece_blocks, planned_in_flight] = options;
-  code(victims_to_host, keep_dead_blocks, piece_blocks, planned_in_flight);
+  auto& [victims_to_host, keeps_copies, keep_dead_blocks, piece_blocks, planned_in_flight] = options;
+  code(victims_to_host, keeps_copies, keep_dead_blocks, piece_blocks, planned_in_flight);
 }
 void fields(auto& code, Is<ExecutorOptions> auto& options) {
   auto& [kernels_fault, window_blocks, migration] = options;

@@ -41,7 +41,8 @@ class JournalTest : public testing::Test {
   // The journal of a random run, as a file's bytes.
   std::string record(std::uint64_t seed, std::uint32_t events, bool online, JournalOptions options = {}) {
     const auto file = journal(std::move(options));
-    JournalledExecutor executor(RandomRun::table(), {.migration = {.keep_dead_blocks = seed % 2 == 0}},
+    JournalledExecutor executor(RandomRun::table(),
+                                {.migration = {.keeps_copies = seed % 3 == 0, .keep_dead_blocks = seed % 2 == 0}},
                                 {online ? make_deepum : nullptr, kBlockBytes * 16}, {file.get(), [] { return 3; }});
     RandomRun(seed).play(executor, events);
     file->flush(kPatience);
@@ -314,9 +315,9 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_NE(why_none("").find("is no journal"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 3\n").find("is a journal of version '3'"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 2\n").find("does not say what the run began with"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 2\nzzzz").find("damaged"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 4\n").find("is a journal of version '4'"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 3\n").find("does not say what the run began with"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 3\nzzzz").find("damaged"), std::string::npos);
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.

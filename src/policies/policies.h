@@ -44,6 +44,10 @@ inline constexpr std::array kPolicies{
            "demand paging that learns which kernels follow each other and brings what the next ones use",
            {.online = make_deepum},
            nullptr},
+    Policy{"deepum-clean",
+           "deepum, and what the SSD still has leaves the device without being copied",
+           {.keeps_copies = true, .online = make_deepum},
+           nullptr},
     Policy{"g10-gds",
            "G10's planned moves between device and SSD",
            {.kernels_fault = false, .uses_host = false},
@@ -70,7 +74,7 @@ constexpr bool runs_for_real(const Policy& policy) {
 
 // In a real run: the plan that is predicted best, and until there is one, and wherever kernels are not as planned, this
 // policy.
-inline constexpr std::string_view kAuto = "auto", kAutoWithoutPlan = "deepum";
+inline constexpr std::string_view kAuto = "auto", kAutoWithoutPlan = "deepum-clean";
 
 // Whether a run under it plans.
 bool plans(std::string_view policy_or_auto);

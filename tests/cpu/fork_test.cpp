@@ -18,12 +18,6 @@ namespace {
 using ForkTest = PagerTest;
 INSTANTIATE_TEST_SUITE_P(Paths, ForkTest, testing::Values(kCases[0], kCases[3]), name_of);
 
-bool all_hold(const std::vector<std::byte*>& tensors, std::size_t first_seed) {
-  for (std::size_t index = 0; index < tensors.size(); ++index)
-    if (!holds(tensors[index], kLarge, first_seed + index)) return false;
-  return true;
-}
-
 // A child that does something only when it is told to.
 class WaitingChild {
  public:
@@ -67,8 +61,9 @@ TEST_P(ForkTest, AChildReadsTensorsThatAreAwayAndThere) {
 }
 
 TEST_P(ForkTest, WhatItsParentDoesNextIsNotShownToAChild) {
-  auto pager = started(config());
-  keep_copies(*pager);
+  PagerConfig keeping = config();
+  keeping.keeps_copies = true;
+  auto pager = started(keeping);
   auto tensors = more_than_fits(*pager);
   WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
   auto kept = tensors;
@@ -255,8 +250,8 @@ TEST_P(ForkTest, SystemCallsOfAChildReadTensors) {
 TEST_P(ForkTest, CopiesGiveTheirSlotsToChildren) {
   PagerConfig tight = config();
   tight.ssd_capacity = kBlockBytes * (kTensors * kLarge / kBlockBytes.value * 2 - 20);
+  tight.keeps_copies = true;
   auto pager = started(tight);
-  keep_copies(*pager);
   const auto tensors = more_than_fits(*pager);
   EXPECT_TRUE(all_hold(tensors, 0));
   WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
@@ -373,8 +368,8 @@ TEST_P(ForkTest, AChildHoldsNothingOfItsParents) {
 TEST_P(ForkTest, ChildrenSeeManagedAndOtherMemoryOfOneMoment) {
   PagerConfig roomy = config();
   roomy.ssd_capacity = 2048_MiB;
+  roomy.keeps_copies = true;
   auto pager = started(roomy);
-  keep_copies(*pager);
   constexpr std::size_t kThreads = 3, kWords = kLarge / sizeof(std::uint64_t);
   struct Counted {
     std::atomic<std::uint64_t> begun{0}, done{0};

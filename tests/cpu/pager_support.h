@@ -34,23 +34,6 @@ inline std::byte* granted(Pager& pager, std::size_t bytes) {
   return static_cast<std::byte*>(*memory);
 }
 
-// From now on what comes from the SSD leaves its copy there, until it changes: a plan, which is returned, says so for a
-// tensor that is none.
-inline std::shared_ptr<const RunPlan> keep_copies(Pager& pager) {
-  auto plan = std::make_shared<RunPlan>();
-  plan->plan.prefetches = {{{0}, {0}, true}};
-  plan->kernels = 1;
-  plan->starts = plan->ends = {true};
-  plan->births.resize(1);
-  plan->homes = {{{pager.range().blocks() - 1}, 1}};
-  plan->rows = {{plan->homes.front(), {{0}}}};
-  pager.adopt(plan);
-  const StreamId stream = pager.this_stream();
-  pager.kernel_ready(stream, {.plan = plan.get(), .kernel = {0}, .execution = {}}, {});
-  pager.kernel_done(stream);
-  return plan;
-}
-
 constexpr std::size_t kLarge = 30 << 20;
 constexpr std::size_t kTensors = 6;
 
@@ -62,6 +45,11 @@ inline std::vector<std::byte*> more_than_fits(Pager& pager) {
     fill(tensors.back(), kLarge, index);
   }
   return tensors;
+}
+inline bool all_hold(const std::vector<std::byte*>& tensors, std::size_t first_seed) {
+  for (std::size_t index = 0; index < tensors.size(); ++index)
+    if (!holds(tensors[index], kLarge, first_seed + index)) return false;
+  return true;
 }
 
 struct Case {

@@ -109,8 +109,8 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     if (seed == 1)
       config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), 1); };
     config.journal = journal.options();
+    config.keeps_copies = seed == 1;
     auto pager = started(config);
-    if (seed == 1) keep_copies(*pager);
     constexpr int kThreads = 3;
     std::latch all_have_tensors(kThreads);  // Together they are more than device and host hold.
     std::vector<std::thread> threads;
@@ -146,9 +146,9 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   const JournalOfATest journal;
   config.ssd_capacity = 64_MiB;
   config.online = make_deepum;
+  config.keeps_copies = true;
   config.journal = journal.options();
   auto pager = started(config);
-  keep_copies(*pager);
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < 20; ++thread)
     threads.emplace_back([&, thread] {
@@ -233,6 +233,25 @@ TEST_P(PagerTest, EveryByteOfTwiceTheBudgetComesBackAndTheKernelNeverCountsMoreT
     EXPECT_LE(most, (config.device + config.host).value + kOtherMemory);
   }
   EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+}
+
+// Also before anything is planned; what is written through a pointer is, and nothing else.
+TEST_P(PagerTest, WhatIsOnlyReadIsWrittenOnceWhereCopiesAreKept) {
+  PagerConfig keeping = config();
+  keeping.host = {};
+  keeping.keeps_copies = true;
+  auto pager = started(keeping);
+  const auto tensors = more_than_fits(*pager);
+  EXPECT_TRUE(all_hold(tensors, 0));  // By then each has been away.
+  const Bytes before = pager->stats().written;
+  for (int round = 0; round < 3; ++round) EXPECT_TRUE(all_hold(tensors, 0));
+  EXPECT_EQ(pager->stats().written, before);
+  EXPECT_GT(pager->stats().dropped_clean, Bytes{kLarge * kTensors});
+  EXPECT_EQ(pager->stats().unseen_writes, 0u);
+  fill(tensors[2], 64, 99);
+  for (int round = 0; round < 2; ++round)
+    for (std::size_t index = 0; index < kTensors; ++index)
+      EXPECT_TRUE(index == 2 ? holds(tensors[index], 64, 99) : holds(tensors[index], kLarge, index)) << index;
 }
 
 TEST_P(PagerTest, WhatFitsIsNeverMoved) {

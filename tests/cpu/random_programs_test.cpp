@@ -20,8 +20,8 @@ TEST_P(RandomProgramsTest, SeeTheBytesThatTheyWrote) {
   small.device = kBlockBytes * 8;
   small.host = kBlockBytes * 12;
   small.online = make_deepum;
+  small.keeps_copies = true;
   auto pager = started(small);
-  keep_copies(*pager);
   std::atomic<std::uint64_t> next{0};
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 2; ++thread)

@@ -116,6 +116,22 @@ def frozen_weights(spillway):
         print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
 
 
+def inference(spillway):
+    """No iteration is planned for, and what is only read is written once all the same, but under DeepUM as published."""
+    written = {}
+    for way, policy in (("", "deepum"), ("", "deepum-clean"), ("", "auto"), ("numpy", "auto")):
+        script = (SCRIPTS, "infers.py", *way.split())
+        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+        printed, report = run(spillway, half_of(unlimited), policy, *script)
+        check(printed == expected, printed, expected)
+        check(report["plan"] is None, report["plan"])
+        check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
+        check((report["clean_drops_bytes"] > 0) == (policy != "deepum"), policy, report["clean_drops_bytes"])
+        written[policy + way] = report["moved_bytes"]["device_to_ssd"]
+    check(written["auto"] * 2 < written["deepum"] and written["deepum-clean"] * 2 < written["deepum"], written)
+    print("ok inference, written:", written, flush=True)
+
+
 def gradients_that_are_read_late(spillway):
     """What leaves because it only waits to be freed comes back if the script wants it all the same."""
     for way in ("", "zeroes"):
@@ -156,7 +172,7 @@ def plans_that_lose(spillway):
 
 
 TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late],
-         "changing": [scripts_that_change, scripts_that_never_settle, evaluations_of_the_same_shape, plans_that_lose]}
+         "changing": [scripts_that_change, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
 
 
 if __name__ == "__main__":

@@ -144,6 +144,7 @@ void Pager::run() noexcept {
                    kBlockBytes * file_->capacity_slots()});
   table.add_blocks(machine_->range().blocks(), kBlockBytes);
   ExecutorOptions options;
+  options.migration.keeps_copies = config_.keeps_copies;
   options.migration.keep_dead_blocks = true;
   options.migration.planned_in_flight = std::clamp(machine_->device_blocks() / 4, 1u, kPlannedInFlight);
   JournalledExecutor executor(std::move(table), options, {config_.online, config_.device},
@@ -212,7 +213,10 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     return std::unexpected(std::move(reserved).error());
   }
   const TensorHeap::Place taken = heap_.commit(*proposed);
-  most_blocks_ = std::max(most_blocks_, heap_.blocks_in_use());
+  if (heap_.blocks_in_use() > most_blocks_) {
+    most_blocks_ = heap_.blocks_in_use();
+    if (config_.keeps_copies && slots_needed(most_blocks_) > 0) reserve_for_copies();
+  }
   machine_->inbox().allocated(taken.tensor, taken.blocks, label);
   if (heap_.blocks_in_use() > machine_->device_blocks()) memory_is_short_.store(true, std::memory_order_relaxed);
   return machine_->range().begin() + taken.offset;
@@ -242,7 +246,10 @@ void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   // Without a host tier all that is not on the device has its place already.
   const bool fills_ssd =
       config_.host > Bytes{} && std::ranges::count(plan->plan.evictions, Tier::ssd, &Eviction::to) > 0;
-  if (fills_ssd || std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) reserve_for_copies();
+  if (fills_ssd || std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) {
+    const std::lock_guard lock(mutex_);
+    reserve_for_copies();
+  }
   const std::lock_guard lock(plan_mutex_);
   adopted_ = std::move(plan);
   adopted_is_new_.store(true, std::memory_order_release);
@@ -301,9 +308,8 @@ std::unexpected<Error> Pager::no_room(Bytes wanted, std::string_view reason) con
 }
 
 // A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it
-// is on the device, too. Copies give way where that is not had.
+// is on the device, too. Copies give way where that is not had. With the mutex held.
 void Pager::reserve_for_copies() {
-  const std::lock_guard lock(mutex_);
   const DiskWait wait(config_.asks_for_space);
   file_->reserve_if_plenty(most_blocks_ + kSlackBlocks + slots_for_children());
 }

@@ -37,7 +37,8 @@ struct PagerConfig {
   std::string teardown_path = {};  // of a pipe whose end is held as long as the spill file; empty: none
   EvictionMethod method = EvictionMethod::automatic;
   std::unique_ptr<OnlinePolicy> (*online)(Bytes device) =
-      nullptr;  // what moves ahead of kernels that no plan knows; null: nothing
+      nullptr;                // what moves ahead of kernels that no plan knows; null: nothing
+  bool keeps_copies = false;  // see PolicyTraits
   // Both are called on threads that must not touch managed memory. The first, on the run loop's, whenever the counters
   // may have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so
   // it must end the process; the default writes the message to stderr and exits with status 1.

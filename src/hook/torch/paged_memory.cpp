@@ -100,8 +100,10 @@ std::optional<GivenPlan> given_plan(Session& session) {
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   const std::string policy = session.config.policy.data();
   PagerConfig config = pager_config(session.config);
-  if (const auto known = policy_by_name(policy == kAuto ? kAutoWithoutPlan : policy))
+  if (const auto known = policy_by_name(policy == kAuto ? kAutoWithoutPlan : policy)) {
     config.online = known->traits.online;
+    config.keeps_copies = known->traits.keeps_copies;
+  }
   config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
     counters.publish(stats);
   };

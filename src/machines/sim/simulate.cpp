@@ -258,7 +258,8 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     return result;
   }
   Executor executor(page_table(layout, placed.tiers, limits),
-                    {.kernels_fault = traits.kernels_fault, .migration = {.victims_to_host = traits.uses_host}},
+                    {.kernels_fault = traits.kernels_fault,
+                     .migration = {.victims_to_host = traits.uses_host, .keeps_copies = traits.keeps_copies}},
                     traits.online ? traits.online(limits.device) : nullptr);
   const KnownIteration known =
       foreknowledge == Foreknowledge::iteration ? known_iteration(trace, lifetimes, layout) : KnownIteration{};
