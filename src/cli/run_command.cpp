@@ -1,36 +1,34 @@
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
-#include <sys/file.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <string_view>
 
 #include "base/files.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
 #include "cli/command.h"
+#include "cli/json_report.h"
 #include "cli/machine_option.h"
 #include "cli/predictions.h"
+#include "cli/record_folder.h"
 #include "cli/script.h"
 #include "hook/pager/usable_memory.h"
 #include "hook/planning/given_plan.h"
-#include "hook/planning/save_proposed.h"
 #include "hook/session/disk_watch.h"
 #include "hook/session/hook_side.h"
 #include "hook/session/launch.h"
 #include "hook/session/live_status.h"
-#include "hook/session/output_file.h"
 #include "hook/session/own_process.h"
 #include "hook/session/run_report.h"
 #include "hook/session/session_pager.h"
 #include "hook/session/teardown.h"
-#include "journal/journal_file.h"
 #include "policies/policies.h"
 #include "report/progress.h"
 
@@ -41,8 +39,6 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kForPython = 1_GiB;  // with PyTorch, and what a script holds besides tensors
 constexpr Nanos kLeastIoTimeout{100'000'000};
-// In the folder of --record: the iteration, and the plan that was followed with the trace that it names.
-constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
 
 struct RunOptions {
   std::string ssd = "/var/tmp", eviction_path = "automatic", policy{kAuto}, io_timeout = "30s";
@@ -70,77 +66,6 @@ Result<> check_blocks(std::string_view option, std::uint64_t size, std::string_v
                                        option, to_text(Bytes{size}), to_text(kBlockBytes), without));
 }
 
-// A folder that is gone again if it was made here and nothing came into it. It is locked meanwhile, so that no other
-// run takes away what this one writes.
-class RecordFolder {
- public:
-  explicit RecordFolder(fs::path path) : path_(std::move(path)) {}
-  RecordFolder(const RecordFolder&) = delete;
-  ~RecordFolder() {
-    std::error_code not_empty;
-    if (made_) fs::remove(path_, not_empty);
-  }
-  Result<std::string> trace_file() { return new_file(path_ / kTraceName); }
-  Result<std::string> journal_file() { return new_file(path_ / kJournalName); }
-  // Whether a file of that name would be this folder, or stand where something is recorded.
-  bool takes(const fs::path& file) const {
-    std::error_code error;
-    const PlanFiles plan = plan_files(kBlocksName);
-    const fs::path folder = fs::weakly_canonical(fs::absolute(path_, error), error);
-    const fs::path other = fs::weakly_canonical(file, error);
-    const std::array<std::string, 4> names{kTraceName, kJournalName, plan.plan, plan.trace};
-    return other == folder || std::ranges::any_of(names, [&](const auto& name) { return other == folder / name; });
-  }
-  // Of the plan and its trace, without their ends.
-  Result<std::string> blocks() {
-    const PlanFiles files = plan_files((path_ / kBlocksName).string());
-    TRY_VOID(new_file(files.plan));
-    TRY(const std::string trace, new_file(files.trace));
-    return trace.substr(0, trace.rfind('.'));
-  }
-
- private:
-  // One that is there is of another run, and nobody shall take it for this one's.
-  Result<std::string> new_file(const fs::path& path) {
-    TRY_VOID(make());
-    TRY(std::string file, check_output("--record", path.string()));
-    std::error_code none;
-    if (fs::is_regular_file(file, none)) fs::remove(fs::canonical(file, none), none);  // Not a link to it.
-    return file;
-  }
-
-  Result<> make() {
-    std::error_code error;
-    if (fs::exists(path_, error) && !fs::is_directory(path_, error))
-      return fail(Errc::bad_input, fmt::format("--record {}: it is no folder; name one", path_.string()));
-    if (!fs::is_directory(path_, error)) made_ = fs::create_directory(path_, error);
-    if (error)
-      return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
-                                        "first (mkdir -p)",
-                                        path_.string(), error.message()));
-    return lock();
-  }
-
-  Result<> lock() {
-    if (locked_) return {};
-    const int opened = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (opened < 0)
-      return fail(Errc::bad_input, fmt::format("--record {}: cannot open the folder: {}; name another", path_.string(),
-                                               errno_text(errno)));
-    UniqueFd folder(opened);
-    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)  // Some file systems lock no folders.
-      return fail(Errc::bad_input, fmt::format("--record {}: another run is writing there; name another folder, or "
-                                               "wait until it has ended",
-                                               path_.string()));
-    locked_ = std::move(folder);
-    return {};
-  }
-
-  fs::path path_;
-  bool made_ = false;
-  std::optional<UniqueFd> locked_;
-};
-
 // Without these nothing is planned, and the run goes on all the same.
 void measure(Session& session, bool quiet) {
   SessionConfig& config = session.config;
@@ -156,7 +81,18 @@ void measure(Session& session, bool quiet) {
                   .fault_ns = machine->fault.cost.value};
 }
 
-Result<> configure(const RunOptions& options, Session& session) {
+Result<Nanos> io_timeout_of(const std::string& text) {
+  const Result<Nanos> io_timeout = parse_duration(text);
+  if (!io_timeout) return fail(Errc::usage, fmt::format("--io-timeout: {}", io_timeout.error().message));
+  if (*io_timeout > Nanos{} && *io_timeout < kLeastIoTimeout)
+    return fail(Errc::usage,
+                fmt::format("--io-timeout {}: a disk may well take that long; give {} or more, or 0s to wait "
+                            "for ever",
+                            text, to_text(kLeastIoTimeout)));
+  return *io_timeout;
+}
+
+Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session) {
   SessionConfig& config = session.config;
   config.unlimited = !options.device_memory;
   if (options.device_memory) {
@@ -173,14 +109,7 @@ Result<> configure(const RunOptions& options, Session& session) {
   config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
                          : options.eviction_path == "copy" ? EvictionMethod::copy
                                                            : EvictionMethod::automatic;
-  const Result<Nanos> io_timeout = parse_duration(options.io_timeout);
-  if (!io_timeout) return fail(Errc::usage, fmt::format("--io-timeout: {}", io_timeout.error().message));
-  if (*io_timeout > Nanos{} && *io_timeout < kLeastIoTimeout)
-    return fail(Errc::usage,
-                fmt::format("--io-timeout {}: a disk may well take that long; give {} or more, or 0s to wait "
-                            "for ever",
-                            options.io_timeout, to_text(kLeastIoTimeout)));
-  config.io_timeout_ns = io_timeout->value;
+  config.io_timeout_ns = io_timeout.value;
   TRY_VOID(set_text(config.policy, options.policy, "--policy"));
   std::error_code error;
   if (options.ssd.empty()) return fail(Errc::usage, "--ssd: it names no folder; name one on an SSD, such as /var/tmp");
@@ -202,7 +131,7 @@ Result<> configure(const RunOptions& options, Session& session) {
   }
   TRY(const Pager::Found found,
       in_own_process<Pager::Found>({.disk = config.ssd_directory.data(),
-                                    .limit = limit_of_many_calls(*io_timeout),
+                                    .limit = limit_of_many_calls(io_timeout),
                                     .if_late = "a block on trial was to be written there; check the disk, name another "
                                                "directory with --ssd, or allow more time with --io-timeout"},
                                    [&] { return Pager::check(pager_config(config)); }));
@@ -210,6 +139,15 @@ Result<> configure(const RunOptions& options, Session& session) {
   config.ssd_free_bytes = found.ssd.value;
   if (plans(options.policy) || config.unlimited) measure(session, options.quiet);
   return {};
+}
+
+// As execvp(3) would. The record of the last run is not lost for a program that is not there.
+bool finds_program(const std::string& program) {
+  if (program.find('/') != std::string::npos) return ::access(program.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  for (const auto folder : std::views::split(std::string_view(path != nullptr ? path : "/bin:/usr/bin"), ':'))
+    if (::access((fs::path(std::string_view(folder)) / program).c_str(), X_OK) == 0) return true;
+  return false;
 }
 
 // So that whoever runs next has the space, and can unmount the disk. Until a signal asks us to end, but not for ever.
@@ -226,29 +164,11 @@ void wait_for_space(const Teardown& teardown, const std::string& directory, bool
                   directory));
 }
 
-// Streams, and what leads to them, are this process's own, and take as long as who reads them.
-Result<> write_report(const std::string& file, const std::string& text, Nanos limit) {
-  std::error_code none;
-  const bool is_stream = file.starts_with("/dev/") || file.starts_with("/proc/") || fs::is_symlink(file, none) ||
-                         (fs::exists(file, none) && !fs::is_regular_file(file, none));
-  if (is_stream) return write_file(file, text);
-  const auto written =
-      bytes_from_own_process({.disk = file,
-                              .limit = limit,
-                              .if_late = "the report was to be written there; check the disk, or name another file "
-                                         "with --json"},
-                             [&]() -> Result<std::string> {
-                               TRY_VOID(write_file(file, text));
-                               return "";
-                             });
-  if (!written) return std::unexpected(written.error());
-  return {};
-}
-
 Result<int> run(const RunOptions& options) {
-  std::string json;
+  TRY(const Nanos io_timeout, io_timeout_of(options.io_timeout));
+  std::optional<JsonReport> json;
   if (options.json) {
-    TRY(json, check_output("--json", *options.json));
+    TRY(json, JsonReport::open(*options.json, limit_of_many_calls(io_timeout)));
   }
   if (options.record && options.record->empty())
     return fail(Errc::usage, "--record: it names no folder; name one to write to, such as records");
@@ -256,7 +176,7 @@ Result<int> run(const RunOptions& options) {
     return fail(Errc::usage, fmt::format("--record {}: that is an option; write ./{} if it is the name of a folder",
                                          *options.record, *options.record));
   RecordFolder record(options.record.value_or(""));
-  if (options.record && options.json && record.takes(json))
+  if (options.record && options.json && record.takes(json->path()))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
   const auto resolved = [](const std::string& file) {
     std::error_code error;
@@ -266,15 +186,16 @@ Result<int> run(const RunOptions& options) {
     return fail(Errc::usage, fmt::format("--plan {}: that is where --record writes, and it would be gone; name another "
                                          "folder for the record",
                                          *options.plan));
-  if (options.plan && options.json && resolved(*options.plan) == resolved(json))
+  if (options.plan && options.json && resolved(*options.plan) == resolved(json->path()))
     return fail(Errc::usage, fmt::format("--json {}: that is the plan; name another file", *options.json));
   TRY(SharedSession session, SharedSession::create());
-  TRY_VOID(configure(options, *session));
+  TRY_VOID(configure(options, io_timeout, *session));
   TRY(const Teardown teardown, Teardown::make());
   TRY_VOID(set_text(session->config.teardown_path, teardown.path(), "the path of a pipe"));
   const bool wants_report = !options.quiet || options.json;
   std::optional<MemoryFile> unasked;
-  if (options.record) {
+  if (options.record && finds_program(options.command.front())) {
+    TRY_VOID(record.open(limit_of_many_calls(io_timeout)));
     TRY(const std::string trace, record.trace_file());
     TRY_VOID(set_text(session->config.record_path, trace, "--record"));
     TRY(const std::string blocks, record.blocks());
@@ -297,6 +218,7 @@ Result<int> run(const RunOptions& options) {
         const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
         if (overdue.empty()) return true;
         hangs = true;
+        record.leave();
         status.reset();
         // Ending what waits for a disk may take long, and must not wait for who reads this.
         const bool tells = can_tell();
@@ -310,9 +232,10 @@ Result<int> run(const RunOptions& options) {
   if (!hangs) wait_for_space(teardown, session->config.ssd_directory.data(), options.quiet);
   if (!untold.empty()) tell(fmt::format("spillway: error: {}\n", untold));
   RunReport report = read_report(*session, supervised);
-  if (report.made_tensors && wants_report) {
-    // Who stops a script from the keyboard has seen enough of it, and reads on.
-    const bool was_killed = supervised.exit_status > 128 && supervised.exit_status != 128 + SIGINT;
+  if (report.made_tensors && wants_report && !hangs) {
+    // Who stops a script from the keyboard has seen enough of it, and reads on. A shell says it by its own status, too.
+    const bool was_killed =
+        supervised.exit_status > 128 && supervised.exit_status < 128 + NSIG && supervised.exit_status != 128 + SIGINT;
     std::optional<Progress> progress;
     if (!options.quiet) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
     add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
@@ -327,9 +250,8 @@ Result<int> run(const RunOptions& options) {
   if (!report.error.empty() && !told) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
-  if (options.json)
-    if (const auto written = write_report(json, to_json(report), limit_of_many_calls({session->config.io_timeout_ns}));
-        !written)
+  if (json)
+    if (const auto written = json->write(to_json(report), limit_of_many_calls(io_timeout)); !written)
       report_error(written.error());
   return supervised.exit_status;
 }
@@ -348,7 +270,9 @@ void add_run_command(CLI::App& app, int& status) {
       "report.\n"
       "When the script has ended, background processes that it left are ended too.\n"
       "Exit status: the script's own, 128+N on signal N, 127 if there is no such program, 126 if it cannot be started; "
-      "before it starts, 1 (error) or 2 (wrong usage).");
+      "before it starts, 1 (error) or 2 (wrong usage); 1, and why, if it had to be ended because a tensor or a disk "
+      "was "
+      "lost.");
   auto options = std::make_shared<RunOptions>();
   command
       ->add_option("--device-memory", options->device_memory,

@@ -60,6 +60,9 @@ def a_recorded_iteration_survives_any_end(spillway):
         check(done.returncode == 137 and report["iteration_count"] == 5, done.returncode, report)
         with open(report["trace_file"], encoding="utf-8") as file:
             check(any(kernel["name"].startswith("aten::lstm") for kernel in json.load(file)["kernels"]))
+        # A slip of the pen does not cost it.
+        done, _ = run(spillway, ["no-such-program"], "--record", folder)
+        check(done.returncode == 127 and os.path.exists(report["trace_file"]), done.returncode, done.stderr)
 
 
 def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):

@@ -99,22 +99,62 @@ def one_that_does_not_answer_from_the_beginning_on_lets_no_script_start(spillway
         check("on trial" in said, said)
 
 
+def what_became_of(command, disk):
+    """Its status and what it said when the disk froze after it had printed something."""
+    with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+    check(process.stdout.readline() == b"up\n")
+    with frozen(disk):
+        process.stdin.close()
+        try:
+            process.wait(timeout=ENOUGH)
+        finally:
+            process.kill()
+    with open(f"{disk}.errors", encoding="utf-8") as errors:
+        return process.returncode, errors.read()
+
+
 def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
     with a_disk() as disk:
         report = os.path.join(disk, "report.json")
-        command = [spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--json", report, "--", "sh", "-c", "echo up; read line; exit 3"]
-        with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
-        check(process.stdout.readline() == b"up\n")
+        status, said = what_became_of([spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--json", report, "--",
+                                       "sh", "-c", "echo up; read line; exit 3"], disk)
+        check(status == 3 and f"spillway: error: {report} has not answered for 5 s" in said, status, said)
+
+
+def nor_is_one_that_only_the_record_is_for(spillway):
+    with a_disk() as disk:
+        folder = os.path.join(disk, "record")
+        status, said = what_became_of([spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", "--record", folder, "--",
+                                       sys.executable, "-c", "import torch; torch.ones(1 << 20); print('up', flush=True); input()"], disk)
+        check(status == 1 and f"spillway: error: {folder}/run.journal has not been taken" in said, status, said)
+
+
+def one_that_something_is_to_be_written_to_must_answer_before_the_script_starts(spillway):
+    for option, name in (("--json", "report.json"), ("--record", "record")):
+        with a_disk() as disk:
+            path = os.path.join(disk, name)
+            with frozen(disk):
+                done = subprocess.run([spillway, "run", "--device-memory", "1GiB", "--io-timeout", "2s", option, path, "--", "echo", "up"],
+                                      capture_output=True, text=True, timeout=ENOUGH)
+            check(done.returncode == 1 and done.stdout == "", option, done.returncode, done.stdout)
+            check(f"{path} has not answered for 5 s" in done.stderr and option in done.stderr, done.stderr)
+
+
+def the_status_is_the_same_when_nobody_reads_the_word(spillway):
+    with a_disk() as disk:
+        command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
+                   "--", *script("sweeps_for_ever.py")]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        check(process.stdout.readline(), "nothing was printed")
+        process.stderr.close()
         with frozen(disk):
-            process.stdin.close()
             try:
                 process.wait(timeout=ENOUGH)
             finally:
                 process.kill()
-        with open(f"{disk}.errors", encoding="utf-8") as errors:
-            said = errors.read()
-        check(process.returncode == 3 and f"spillway: error: {report} has not answered for 5 s" in said, process.returncode, said)
+        process.stdout.read()
+        check(process.returncode == 1, process.returncode)
 
 
 if __name__ == "__main__":
@@ -124,4 +164,6 @@ if __name__ == "__main__":
         sys.exit(subprocess.run(["unshare", "-m", sys.executable, __file__, *sys.argv[1:], "--in-its-own-mounts"], check=False).returncode)
     run_all(a_disk_that_stops_answering_ends_the_run_with_a_word, so_does_one_that_gives_no_space_any_more,
             one_that_does_not_answer_from_the_beginning_on_lets_no_script_start,
-            one_that_only_the_report_is_for_is_waited_for_no_longer)
+            one_that_only_the_report_is_for_is_waited_for_no_longer, nor_is_one_that_only_the_record_is_for,
+            one_that_something_is_to_be_written_to_must_answer_before_the_script_starts,
+            the_status_is_the_same_when_nobody_reads_the_word)

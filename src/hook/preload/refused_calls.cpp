@@ -117,3 +117,9 @@ SPILLWAY_EXPORT int madvise(void* address, size_t bytes, int advice) noexcept {
   if (spillway::is_hint(advice) && spillway::is_managed(address, bytes)) return 0;
   return static_cast<int>(::syscall(SYS_madvise, address, bytes, advice));
 }
+
+// The C library's own makes the system call past the one above.
+SPILLWAY_EXPORT int posix_madvise(void* address, size_t bytes, int advice) noexcept {
+  if (advice == POSIX_MADV_DONTNEED) return 0;  // As there: it may not lose what was written.
+  return ::madvise(address, bytes, advice) == 0 ? 0 : errno;
+}

@@ -114,7 +114,11 @@ inline void replace_iteration(Session& session, const IterationFigures& figures)
   add_iteration(session, figures);
 }
 
-inline void forget_iterations(Session& session) noexcept { session.state.iteration_count.store(0); }
+// With the plans that were followed in them.
+inline void forget_iterations(Session& session) noexcept {
+  session.state.iteration_count.store(0);
+  session.state.plan_count.store(0);
+}
 
 struct PlanFigures {
   std::uint64_t predicted_ns = 0, link_bound_ns = 0, least_wait_ns = 0, planning_ns = 0;

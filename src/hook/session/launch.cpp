@@ -1,7 +1,6 @@
 #include "hook/session/launch.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <cstdio>
 
@@ -15,7 +14,6 @@ Result<Supervised> launch(SharedSession& session, const std::vector<std::string>
   TRY_VOID(set_text(session->config.torch_library, libraries.torch, "the path of libspillway_torch.so"));
   TRY(const std::string preload, preload_name(libraries.preload));
   TRY(Supervised supervised, supervise(session, command, preload, watch));
-  ::signal(SIGPIPE, SIG_IGN);
   if (!supervised.problem.empty()) tell(fmt::format("spillway: error: {}\n", supervised.problem));
   return supervised;
 }

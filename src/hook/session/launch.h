@@ -10,8 +10,7 @@
 namespace spillway {
 
 // Starts the command with the hook beside this program, and returns when it has ended. What is wrong with starting or
-// ending it is said on stderr. After this, writing to a closed pipe fails instead of ending this process: the report is
-// still to come, and the status is the script's.
+// ending it is said on stderr.
 Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command, const Watch& watch = {});
 
 }  // namespace spillway

@@ -31,7 +31,8 @@ struct Answer {
 };
 static_assert(sizeof(Answer) <= 4096);
 
-Answer answer_of(const Result<std::string>& result) {
+Answer answer_of(Result<std::string> result) {
+  if (result && result->size() > sizeof Answer::bytes) result = fail(Errc::unavailable, "its answer is too long");
   const std::string& bytes = result ? *result : result.error().message;
   Answer answer{.good = result.has_value(),
                 .code = result ? Errc{} : result.error().code,

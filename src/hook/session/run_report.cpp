@@ -79,6 +79,8 @@ void read_texts(const SessionState& state, RunReport& report) {
       report.unmanaged.push_back({.pid = pid, .name = std::string(process.name.get())});
   for (const auto& notice : state.notices)
     if (notice.is_set()) report.notices.emplace_back(notice.get());
+  if (const std::uint64_t count = state.notice_count.load(); count > kMaxNotices)
+    report.notices.push_back(fmt::format("there was no room for {} more such notes", count - kMaxNotices));
   report.error = state.error.get();
   report.not_recorded = state.not_recorded.get();
 }

@@ -138,6 +138,7 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
     ::close(ends[0]);  // or it would never see the supervisor's end
     guard(start, std::move(guardians));
   }
+  ::signal(SIGPIPE, SIG_IGN);
   {
     const UniqueFd closed = std::move(guardians);
   }  // or we would never see the guardian's

@@ -24,7 +24,8 @@ using Watch = std::function<bool()>;
 
 // Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
 // the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends
-// whom. With an empty library name nothing is preloaded.
+// whom. With an empty library name nothing is preloaded. From the command's start on, writing to a closed pipe fails
+// instead of ending this process: the report is still to come, and the status is the script's.
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
                              const std::string& preload_library, const Watch& watch = {});
 

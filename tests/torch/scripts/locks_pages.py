@@ -26,6 +26,8 @@ begin = ctypes.c_void_p(tensors[0].data_ptr() & ~4095)
 assert libc.mprotect(begin, ctypes.c_size_t(4096), 3) == 0
 for advice in (1, 2, 14):
     assert libc.madvise(begin, ctypes.c_size_t(4096), advice) == 0
+for advice in range(5):
+    assert libc.posix_madvise(begin, ctypes.c_size_t(4096), advice) == 0
 own = libc.mmap(None, ctypes.c_size_t(MIB), 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
 assert libc.mlock(ctypes.c_void_p(own), ctypes.c_size_t(MIB)) == 0
 assert libc.mprotect(ctypes.c_void_p(own), ctypes.c_size_t(MIB), 1) == 0
