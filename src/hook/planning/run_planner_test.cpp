@@ -123,7 +123,7 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
 }
 
 struct GivenToARun : testing::Test {
-  Trace trace = training(3);
+  Trace trace = training(7);
   PlanningInput input = input_of(trace, "auto", 48);
   GivenPlan given{.file = "my.plan", .plan = {}};
   void SetUp() override {
