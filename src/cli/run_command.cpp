@@ -243,6 +243,7 @@ Result<int> run(const RunOptions& options) {
       return !was_killed && !has_waiting_signal();  // They are blocked since the script has ended.
     });
   }
+  if (hangs && report.unlimited) report.not_predicted = "a disk had stopped answering";
   if (unasked) {  // Nobody asked for that trace.
     report.recorded.clear();
     report.not_recorded.clear();

@@ -54,8 +54,9 @@ Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<Onl
 void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration) {
   plan_ = &plan;
   iteration_ = iteration;
+  // Also of what no kernel of such a plan uses.
   const bool keeps_copies =
-      plan.moves() == 0 ? options_.migration.keeps_copies : std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
+      options_.migration.keeps_copies || std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
   migration_.begin_plan({.shared_blocks = !iteration.homes.empty(), .keeps_copies = keeps_copies},
                         // Who does not say which blocks are used and when says of none that it is idle.
                         Foresight(iteration.rows, iteration.rows.empty() ? 0 : kernel_count));

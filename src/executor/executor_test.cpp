@@ -220,7 +220,7 @@ TEST(Executor, WhatNoPlanBringsKeepsItsCopyWhereThePolicySaysSo) {
       std::vector<Command> commands;
       executor.on(Allocated{{0}, {{0}, 1}}, commands);
       executor.on(Faulted{{0}, {{0}, 1}}, commands);
-      EXPECT_EQ(std::get<Move>(commands.back()).clean, keeps && !planned);
+      EXPECT_EQ(std::get<Move>(commands.back()).clean, keeps);
     }
 }
 
@@ -299,6 +299,35 @@ TEST(Executor, WhatIsMadeInItsBlockMakesTheCopyWorthless) {
   run.tell(Allocated{{1}, {{0}, 1}});
   EXPECT_EQ(run.state(), BlockState::resident);
   EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+}
+
+// Tells it, and the end of every move that it leads to; returns these moves.
+std::vector<Move> settled(Executor& executor, const Event& first) {
+  std::vector<Move> moves;
+  std::vector<Event> events{first};
+  for (std::size_t at = 0; at < events.size(); ++at) {
+    std::vector<Command> commands;
+    executor.on(Event(events[at]), commands);
+    for (const Command& command : commands)
+      if (const auto* move = std::get_if<Move>(&command)) {
+        moves.push_back(*move);
+        events.push_back(MoveDone{move->id});
+      }
+  }
+  return moves;
+}
+
+TEST(Executor, WhatIsCleanLeavesForHostMemoryAsLongAsThatHasRoom) {
+  PageTable table({kBlockBytes * 2, kBlockBytes, kBlockBytes * 10});
+  table.add_blocks(4, kBlockBytes);
+  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
+  Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keeps_copies = true, .piece_blocks = 1}});
+  std::vector<std::pair<Tier, bool>> left;  // where to, and whether clean
+  settled(executor, Allocated{{0}, {{0}, 4}});
+  for (std::uint32_t block = 0; block < 4; ++block)
+    for (const Move& move : settled(executor, Faulted{{0}, {{block}, 1}}))
+      if (move.to != Tier::device) left.emplace_back(move.to, move.clean);
+  EXPECT_EQ(left, (std::vector<std::pair<Tier, bool>>{{Tier::host, false}, {Tier::ssd, true}}));
 }
 
 TEST(Executor, ADeadTensorsCopyIsGivenUpAtOnce) {

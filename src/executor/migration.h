@@ -20,7 +20,7 @@ namespace spillway {
 
 struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
-  bool keeps_copies = false;            // without a plan that moves: as in PlanOptions
+  bool keeps_copies = false;            // as in PlanOptions, whatever the plan says
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
   std::uint32_t piece_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it

@@ -126,11 +126,16 @@ bool Migration::is_next_planned(BlockId block, Tier to) const {
 }
 
 std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
-  if (table_.state(victim) == BlockState::clean) return table_.lower(victim);
   const Bytes bytes = table_.bytes(victim);
   const auto takes = [&](Tier tier) {
     return failed_writes_[tier] < kMostFailedWrites && give_up_copies(tier, bytes, out);
   };
+  if (table_.state(victim) == BlockState::clean) {
+    if (!options_.victims_to_host || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
+      return table_.lower(victim);
+    written({victim, 1}, out);  // It comes back sooner from there, and the copy is worth less than that.
+    return Tier::host;
+  }
   for (const Tier planned : {Tier::host, Tier::ssd})
     if (is_next_planned(victim, planned) && takes(planned)) return planned;
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;

@@ -65,7 +65,12 @@ Result<std::unique_ptr<JournalFile>> JournalFile::start(JournalOptions options) 
     ::unlink(file->options_.path.c_str());  // It would look like a journal.
     return std::unexpected(std::move(begun).error());
   }
-  TRY(file->thread_, quiet_thread("spillway-record", [self = file.get()] { self->run(); }));
+  auto thread = quiet_thread("spillway-record", [self = file.get()] { self->run(); });
+  if (!thread) {
+    ::unlink(file->options_.path.c_str());
+    return std::unexpected(std::move(thread).error());
+  }
+  file->thread_ = std::move(*thread);
   last_started = file.get();
   set_last_words([]() noexcept {
     if (JournalFile* journal = last_started) journal->flush_if_free(kLastPatience);

@@ -174,7 +174,7 @@ void SpillFile::reserve_if_plenty(std::uint32_t slots) {
     most_if_plenty_ =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(reserved_slots() + free_slots() / 2, capacity_slots_));
   }
-  static_cast<void>(reserve(std::min(slots, *most_if_plenty_), *most_if_plenty_));
+  if (!reserve(std::min(slots, *most_if_plenty_), *most_if_plenty_)) most_if_plenty_ = reserved_slots();
 }
 
 std::optional<std::uint32_t> SpillFile::take() {

@@ -40,7 +40,7 @@ class SpillFile {
   std::uint32_t reserved_slots() const { return reserved_.load(std::memory_order_acquire); }
 
   // Like reserve(), for what would be nice to have: so much, at most, as half of what the file system had free when
-  // this was called first.
+  // this was called first. Once that is not to be had no more is asked for: each try fills the disk for a moment.
   void reserve_if_plenty(std::uint32_t slots);
 
   // A slot with space behind it, or none if all are in use.

@@ -83,6 +83,23 @@ TEST(SpillFile, ALimitOnFileSizesIsAnErrorNotASignal) {
   EXPECT_TRUE(says(text, "ulimit -f")) << text;
 }
 
+TEST(SpillFile, WhatWouldBeNiceToHaveIsNotAskedForAgainOnceItCouldNotBeHad) {
+  auto file = SpillFile::open(kDirectory, 1024_MiB);
+  ASSERT_TRUE(file && file->reserve(1));
+  file->reserve_if_plenty(2);
+  const std::uint32_t had = file->reserved_slots();
+  EXPECT_GE(had, 2u);
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit low{(kBlockBytes * had).value, before.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &low);
+  file->reserve_if_plenty(had + 1);
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  file->reserve_if_plenty(had + 1);
+  EXPECT_EQ(file->reserved_slots(), had);
+  EXPECT_TRUE(file->reserve(had + 1));  // Who needs it asks.
+}
+
 TEST(SpillFile, ADirectoryThatIsMissingOrNoneOrInMemoryIsRefusedWithTheReason) {
   EXPECT_TRUE(says(refusal("/nonexistent/spill"), "/nonexistent/spill: No such file")) << refusal("/nonexistent/spill");
   EXPECT_TRUE(says(refusal("/etc/passwd"), "not a directory"));
