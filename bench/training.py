@@ -16,7 +16,8 @@ spread the distance between the quartiles over the median; `waits` is the part o
 programs change least, and `at least` what no plan can do without at the rates measured. The bound is the unlimited run (beside the moves, where
 that was measured) with these waits, or what the bytes that must move take at those rates, whichever is longer. A run during which other
 processes used more than a tenth of a core is marked with "!" and repeated once; one whose last five were not all of one phase (a plan came
-or went among them: more steps are needed), with "~". Losses and weights must be equal in all cells."""
+or went among them: more steps are needed), with "~". A cell whose script fails (the system kills what swaps too much) is told below the
+table and left out. Losses and weights must be equal in all cells."""
 
 import argparse
 import collections
@@ -65,6 +66,10 @@ def running(command):
         other.wait()
 
 
+class Failed(Exception):
+    """The script did not end well: how."""
+
+
 class Run:
     """One training run: what it printed, how long its steps took, and what Spillway says of it."""
 
@@ -84,7 +89,7 @@ class Run:
         elapsed = time.monotonic() - begin
         machine_after, children_after = busy_seconds()
         if process.returncode != 0:
-            sys.exit(f"{' '.join(command)} ended with status {process.returncode}:\n{complaints[-2000:]}")
+            raise Failed(f"{' '.join(command)} ended with status {process.returncode}:\n{complaints[-2000:]}")
         self.foreign_cores = max(0, machine_after - machine - (children_after - children)) / elapsed
         self.results = re.findall(r"^(?:step \d+ loss|evaluation loss|weights) (\S+)", printed, re.M)
         self.seconds = [float(s) for s in re.findall(r"^step .* seconds (\S+)", printed, re.M)][-LAST:]
@@ -154,6 +159,7 @@ class Cell:
         self.name, self.command, self.report, self.beside = name, command, report, beside
         self.runs = []
         self.results = []  # of these, and of those that were disturbed more
+        self.failed = None  # how, once it has
 
     def run(self):
         run = self.one_run()
@@ -161,6 +167,13 @@ class Cell:
             run = min(run, self.one_run(), key=lambda one: one.foreign_cores)
         self.runs.append(run)
         return run
+
+    def run_unless_failed(self):
+        if not self.failed:
+            try:
+                self.run()
+            except Failed as failure:
+                self.failed = str(failure)
 
     def one_run(self):
         run = Run(self.command, self.report, self.beside())
@@ -203,9 +216,9 @@ def cells(options, folder):
 
     def moves_of(cell):
         """What must move in an iteration of that cell, in as much time."""
-        figures = cell.figures()
+        figures = {} if cell.failed else cell.figures()
         if "least_in_bytes" not in figures:
-            sys.exit(f"{cell.name} made no plan, so that what must move is not known: leave out `moves`")
+            raise Failed(f"{cell.name} made no plan, so that what must move is not known: leave out `moves`")
         rates = [str(figures[f"least_{way}_bytes"] / figures["seconds"]) for way in ("in", "out")]
         return [sys.executable, os.path.join(EXAMPLES, "..", "bench", "transfers.py"), options.scratch, *rates]
 
@@ -316,22 +329,29 @@ def main():
             for number in range(options.rounds):
                 for cell in all_cells:
                     print(f"round {number + 1} of {options.rounds}: {cell.name}", file=sys.stderr, flush=True)
-                    cell.run()
+                    cell.run_unless_failed()
+        except Failed as failure:
+            sys.exit(str(failure))
         finally:
             if options.swap:
                 options.swap.end()
+        failures = {cell.name: cell.failed for cell in all_cells if cell.failed}
+        if "unlimited" in failures:  # What all others are compared with.
+            sys.exit(failures["unlimited"])
         others = different_results(all_cells)
-        rows = [cell.figures() for cell in all_cells]
+        rows = [cell.figures() for cell in all_cells if not cell.failed]
     print(f"{options.example} {' '.join(options.arguments)}: peak {peak / 2**20:.0f} MiB, {options.rounds} rounds of "
           f"{options.steps} steps, medians of the last {LAST}")
     print_table(rows)
     print("losses and weights: " + ("DIFFERENT" if others else "equal in all cells"))
     for other in others:
         print(f"  {other}")
+    for name, failure in failures.items():
+        print(f"{name} is left out: {failure}")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"example": options.example, "peak_bytes": peak, "rows": rows, "different": others}, file, indent=2)
-    return 1 if others else 0
+            json.dump({"example": options.example, "peak_bytes": peak, "rows": rows, "different": others, "failed": failures}, file, indent=2)
+    return 1 if others or failures else 0
 
 
 if __name__ == "__main__":

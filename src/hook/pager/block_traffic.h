@@ -30,7 +30,8 @@ class BlockTraffic {
   explicit BlockTraffic(std::uint32_t blocks) : counts_(new Counts[blocks]{}) {}
 
   void asked(std::span<const Command> commands);
-  // A move counts when it is done: many are called back.
+  // A move counts when it is done: many are called back. Clean ones down do not, though the machine writes what of them
+  // it finds changed.
   void told(const Event& event);
 
   // Of these bytes of the managed range, so far.

@@ -10,6 +10,11 @@
 #include "machines/cpu/quiet_thread.h"
 
 namespace spillway {
+namespace {
+
+alignas(kPageBytes) constexpr std::array<std::byte, kPageBytes> kZeroes{};
+
+}  // namespace
 
 Result<std::unique_ptr<FaultReader>> FaultReader::start(const Userfault& userfault, FaultQueue& queue,
                                                         const Doorbell& bell, Fail fail) {
@@ -46,7 +51,9 @@ void FaultReader::serve() noexcept {
         std::byte* page = page_of(fault.address);
         if (fault.write_protected)
           userfault_.protect(page, kPageBytes, false);  // It writes to frames off their blocks.
-        if (fault.write_protected || userfault_.zero(page, kPageBytes) != 0) userfault_.wake(page, kPageBytes);
+        else
+          userfault_.copy(page, kZeroes.data(), kPageBytes, true);  // EEXIST: somebody was faster.
+        userfault_.wake(page, kPageBytes);
         continue;
       }
       queue_.push({fault, at});

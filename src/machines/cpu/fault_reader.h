@@ -29,7 +29,8 @@ class FaultReader {
   // Of its own; a forked child should close it.
   int descriptor() const { return stop_.fd(); }
   // The run loop's own faults cannot wait for the run loop. They happen only where the script has dropped pages of a
-  // tensor by madvise while the loop copies it; those are zeroes, and the reader says so at once.
+  // tensor by madvise while the loop copies it; those are zeroes, and the reader says so at once. They are protected
+  // as the rest of their block may be, which leaves: what the script writes there now must not get lost.
   void run_loop_is(pid_t thread) { run_loop_.store(thread, std::memory_order_relaxed); }
 
  private:

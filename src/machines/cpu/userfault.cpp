@@ -174,14 +174,14 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
 }
 
 // EAGAIN lasts while the address space changes, until somebody has read of that: in a child that may be us.
-int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes) const {
+int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes, bool protect) const {
   const auto give_up_at = std::chrono::steady_clock::now() + kUntilMapped;
   for (std::size_t done = 0; done < bytes;) {
     uffdio_copy request{};
     request.dst = number(to) + done;
     request.src = number(from) + done;
     request.len = bytes - done;
-    request.mode = UFFDIO_COPY_MODE_DONTWAKE;
+    request.mode = UFFDIO_COPY_MODE_DONTWAKE | (protect ? UFFDIO_COPY_MODE_WP : 0);
     if (::ioctl(fd(), UFFDIO_COPY, &request) == 0) return 0;
     const int error = errno;
     if (request.copy > 0) done += static_cast<std::size_t>(request.copy);

@@ -53,8 +53,9 @@ class Userfault {
   // madvise: such holes are zeroes as soon as they are touched. Elsewhere a hole is an error, ENOENT.
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
            bool* came_back = nullptr, bool may_have_holes = true) const;
-  // Maps new pages with these contents. Who waits for them goes on waiting, until wake().
-  int copy(std::byte* to, const std::byte* from, std::size_t bytes) const;
+  // Maps new pages with these contents. Who waits for them goes on waiting, until wake(). `protect`: as protect()
+  // would, and nobody can write in between.
+  int copy(std::byte* to, const std::byte* from, std::size_t bytes, bool protect = false) const;
   // Maps zeroes and wakes who waits for them.
   int zero(std::byte* at, std::size_t bytes) const;
   // From now on, writes wait; or (false) need not, but who waits goes on waiting, until wake().

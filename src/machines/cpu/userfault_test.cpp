@@ -12,6 +12,9 @@
 #include <thread>
 
 #include "machines/cpu/choose_eviction.h"
+#include "machines/cpu/doorbell.h"
+#include "machines/cpu/fault_queue.h"
+#include "machines/cpu/fault_reader.h"
 #include "machines/cpu/memory_range.h"
 
 namespace spillway {
@@ -123,6 +126,38 @@ TEST_F(UserfaultTest, WhoeverWaitsFaultsAgainWhenWoken) {
   EXPECT_EQ(range_->index_of(next_fault().address), 3u);
   EXPECT_EQ(userfault_->zero(range_->block(3), 4096), 0);
   toucher.join();
+}
+
+// As in an eviction that copies: the script drops a page, the run loop meets it, and then the script writes to it.
+TEST_F(UserfaultTest, WhatTheRunLoopFindsDroppedHoldsWriters) {
+  FaultQueue queue;
+  auto bell = Doorbell::make();
+  ASSERT_TRUE(bell);
+  auto reader = FaultReader::start(*userfault_, queue, *bell, [](std::string_view why) { FAIL() << why; });
+  ASSERT_TRUE(reader);
+  std::byte* const byte = &range_->block(1)[4096 + 77];
+  std::thread run_loop([&] {
+    (*reader)->run_loop_is(::gettid());
+    EXPECT_EQ(load(byte), std::byte{});
+    (*reader)->run_loop_is(0);
+  });
+  run_loop.join();
+  EXPECT_FALSE(queue.pop());
+  std::atomic<bool> wrote{false};
+  std::thread writer([&] {
+    store(byte, std::byte{2});
+    wrote = true;
+    bell->ring();
+  });
+  pollfd rung{bell->fd(), POLLIN, 0};
+  while (::poll(&rung, 1, -1) != 1) continue;
+  EXPECT_FALSE(wrote);
+  const auto held = queue.pop();
+  EXPECT_TRUE(held && held->fault.write_protected && held->fault.address == page_of(byte));
+  EXPECT_EQ(userfault_->protect(page_of(byte), kPageBytes, false), 0);
+  EXPECT_EQ(userfault_->wake(page_of(byte), kPageBytes), 0);
+  writer.join();
+  EXPECT_EQ(load(byte), std::byte{2});
 }
 
 TEST(EvictionMethod, TheCopyingPathIsAlwaysThereAndAutomaticPrefersToMove) {
