@@ -241,7 +241,9 @@ def cells(options, folder):
                 record = os.path.join(options.scratch, f"record-{part}")
                 result.append(limited(f"recorded at {part} %", "auto", memory, "--record", record))
             elif policy == "moves":
-                auto = next(cell for cell in result if cell.name == f"auto at {part} %")
+                auto = next((cell for cell in result if cell.name == f"auto at {part} %"), None)
+                if auto is None:
+                    sys.exit("`moves` moves what `auto` must: name `auto` before it")
                 result.append(limited(f"moves at {part} %", "auto", everything, beside=lambda auto=auto: moves_of(auto)))
             elif policy not in ("swap", "tuned"):
                 result.append(limited(f"{policy} at {part} %", policy, memory))

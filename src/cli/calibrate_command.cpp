@@ -48,7 +48,7 @@ Result<int> run(const CalibrateOptions& options) {
   }
   nlohmann::ordered_json report = new_report();
   report["machines"] = std::move(list);
-  if (!report["machines"].empty()) TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  if (options.json || !report["machines"].empty()) TRY_VOID(print(options.json ? to_text(report) : table.text()));
   if (!not_kept.empty())
     return fail(Errc::io, fmt::format("what was measured is not kept, so every run will measure: {}", not_kept));
   return status;

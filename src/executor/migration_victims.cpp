@@ -92,6 +92,7 @@ bool Migration::send_away(BlockId victim, Urgency urgency, std::vector<Command>&
 }
 
 void Migration::leave(BlockId victim, Tier to, const Asker& by, std::vector<Command>& out) {
+  if (table_.state(victim) == BlockState::clean && table_.lower(victim) != to) written({victim, 1}, out);
   start_move({victim, 1}, Tier::device, to, by, {}, out);
   for (const Tier planned : {Tier::host, Tier::ssd})  // Should that fail, the plan does not ask again.
     if (is_next_planned(victim, planned)) evictions_[planned].drop_front(1, planned == to);
@@ -133,8 +134,7 @@ std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>&
   if (table_.state(victim) == BlockState::clean) {
     if (!options_.victims_to_host || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
       return table_.lower(victim);
-    written({victim, 1}, out);  // It comes back sooner from there, and the copy is worth less than that.
-    return Tier::host;
+    return Tier::host;  // It comes back sooner from there, and the copy is worth less than that.
   }
   for (const Tier planned : {Tier::host, Tier::ssd})
     if (is_next_planned(victim, planned) && takes(planned)) return planned;

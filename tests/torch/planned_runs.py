@@ -80,6 +80,17 @@ def steady_scripts(spillway):
         print("ok", policy, "faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
 
 
+def results_in_another_place_each_time(spillway):
+    script = (SCRIPTS, "puts_down.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    paged = run(spillway, half_of(unlimited), "uvm", *script)[1]["iterations"][-1]["faults"]
+    printed, report = run(spillway, half_of(unlimited), "g10-clean", *script)
+    check(printed == expected, printed, expected)
+    check(report["plan"] and report["plan"]["given_up_at_iteration"] is None, report["plan"])
+    check(report["iterations"][-1]["faults"] * 10 < paged, paged, report["iterations"])
+    print("ok results in another place each time, faults", report["iterations"][-1]["faults"], "of", paged, flush=True)
+
+
 def scripts_that_change(spillway):
     script = (SCRIPTS, "larger_batch.py")
     expected, unlimited = run(spillway, "4GiB", "uvm", *script)
@@ -171,7 +182,7 @@ def plans_that_lose(spillway):
     print("ok a plan that loses is given up", names, flush=True)
 
 
-TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late],
+TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time],
          "changing": [scripts_that_change, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
 
 

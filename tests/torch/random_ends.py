@@ -63,6 +63,7 @@ def whoever_ends_it_nothing_is_left(spillway):
                 given_up = time.monotonic() + ENOUGH
                 while processes_with(mark):
                     check(time.monotonic() < given_up, "a process is left", who, name, seed)
+                check(not os.listdir(folder), "files are left", who, name, seed)
             # A signal to the supervisor is passed on; its own death is nobody's to report.
             expected = getattr(signal, name) if name != "SIGKILL" or who == "script" else None
             check(status != 0 and (expected is None or status in (128 + expected, -expected)), who, name, seed, status)

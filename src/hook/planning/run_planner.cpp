@@ -14,6 +14,7 @@
 #include "plan/placement.h"
 #include "plan/validate.h"
 #include "policies/policies.h"
+#include "trace/validate.h"
 
 namespace spillway {
 namespace {
@@ -232,6 +233,7 @@ Bytes room_for_replaced(const Trace& trace) {
 
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
                                         const std::function<bool()>& goes_on) {
+  TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
   std::uint64_t end = placement.bytes.value;
@@ -261,6 +263,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
 
 Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) {
   const Trace& trace = input.iteration.trace;
+  TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   auto proposed = std::make_unique<ProposedPlan>();
   if (input.places) {

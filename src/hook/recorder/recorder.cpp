@@ -62,6 +62,7 @@ void Recorder::anchor() {
     forget_old_segments();
   }
   strip();
+  builder_.segment().operators = hash_of_operators(builder_.segment());
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   if (first) return;
@@ -146,6 +147,12 @@ bool Recorder::lacks_steps(Group some) const {
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
   if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
+  if (std::ranges::find(history_, previous_->segment().operators, &Segment::operators) == history_.end())
+    fruitless_ = pause_ = 0;
+  if (pause_ > 0) {
+    --pause_;
+    return;
+  }
   for (std::size_t period = 1; period <= kMostPeriods && 2 * period <= available; ++period) {
     const auto first = last(period, period);
     const auto second = last(period, 0);
@@ -156,6 +163,10 @@ void Recorder::search() {
     if (std::ranges::any_of(first, [](const Segment* segment) { return segment->kernels.empty(); })) continue;
     if (found_ && lacks_steps(second)) continue;
     const std::size_t skipped = first.front()->kernels.size() - second.front()->kernels.size();
+    const std::ptrdiff_t cut = skipped > 0 ? 1 : 0;
+    if (!std::equal(first.begin() + cut, first.end(), second.begin() + cut,
+                    [](const Segment* a, const Segment* b) { return a->operators == b->operators; }))
+      continue;
     auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;
     adopt(period, *std::move(roles));
@@ -165,6 +176,8 @@ void Recorder::search() {
     }
     return;
   }
+  // Every number of segments has had its turn, and each of them is compared to its end where only memory differs.
+  if (++fruitless_ > 2 * kMostPeriods) pause_ = std::min(fruitless_ - 2 * kMostPeriods, kLongestPause);
 }
 
 bool Recorder::is_outdated() const { return missed_ > kPatience * found_->segments.size(); }
@@ -173,6 +186,7 @@ void Recorder::adopt(std::size_t period, Roles roles) {
   found_.emplace();
   ++found_count_;
   missed_ = 0;
+  fruitless_ = 0;
   averaged_ = 2;
   for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
   std::size_t kernels = 0;

@@ -82,6 +82,8 @@ class Recorder {
   static constexpr std::size_t kMostPeriods = 16;
   static constexpr std::size_t kPatience = 3;  // periods without a repetition until another iteration is looked for
 
+  static constexpr std::uint64_t kLongestPause = 64;
+
   std::uint64_t wanted_;
   std::size_t most_kernels_;
   std::unordered_map<StorageId, SegmentStorage> live_;
@@ -94,8 +96,10 @@ class Recorder {
   std::vector<KernelTimes> times_;
   std::uint64_t found_count_ = 0;
   std::uint64_t repetitions_ = 0;
-  std::uint64_t averaged_ = 0;  // of these repetitions
-  std::uint64_t missed_ = 0;    // anchors since the last one
+  std::uint64_t averaged_ = 0;   // of these repetitions
+  std::uint64_t missed_ = 0;     // anchors since the last one
+  std::uint64_t fruitless_ = 0;  // searches among operators that all have come before
+  std::uint64_t pause_ = 0;      // anchors until the next search, unless something new comes
   bool news_ = false;
   bool something_updated_ = false;   // by some segment
   std::size_t pending_ = 0;          // of the latest segments may become the next repetition of the iteration found

@@ -27,6 +27,8 @@ class Script {
     std::uint64_t shapes = 1;
     std::uint64_t duration = 10;
     std::uint64_t bytes = 64;  // of what it makes
+    std::string fills{};       // a part of it only
+    std::uint64_t at = 0;      // which: 8 bytes from there on
   };
   void run(const Call& call) {
     KernelEvent event{.name = call.name,
@@ -35,6 +37,12 @@ class Script {
                       .shapes = call.shapes};
     for (const auto& name : call.reads) touch(event, name, false);
     for (const auto& name : call.writes) touch(event, name, true);
+    if (!call.fills.empty())
+      event.touches.push_back({.storage = storages_.at(call.fills),
+                               .begin = Bytes{call.at},
+                               .end = Bytes{call.at + 8},
+                               .reads = false,
+                               .writes = true});
     for (const auto& name : call.makes)
       event.births.push_back({.storage = make(name), .bytes = Bytes{call.bytes}, .label = label_of(name)});
     for (const auto& name : call.drops) event.deaths.push_back(take(name));

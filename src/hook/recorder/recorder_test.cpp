@@ -98,6 +98,56 @@ TEST(Recorder, ATensorThatIsReplacedWhileItsSuccessorLivesBecomesTwo) {
   EXPECT_EQ(carried, 1u);
 }
 
+TEST(Recorder, WhatIsPutDownIntoAnotherPlaceEachTimeIsTheSameIteration) {
+  for (const bool before_the_step : {true, false}) {
+    Script script;
+    script.data("w");
+    script.data("losses");
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      script.zero_grad("w");
+      script.forward_backward("w");
+      if (before_the_step) script.run({.name = "copy_", .reads = {"loss"}, .fills = "losses", .at = 8 * step});
+      script.step("w");
+      if (!before_the_step) script.run({.name = "copy_", .reads = {"loss"}, .fills = "losses", .at = 8 * step});
+    }
+    EXPECT_EQ(script.trace().kernels.size(), 5u);
+  }
+}
+
+// Two optimizers, each with its half of one storage.
+TEST(Recorder, AnOptimizerThatUpdatesAnotherPartMakesAnotherStep) {
+  Script script;
+  script.data("w");
+  for (std::uint64_t step = 0; step < 8; ++step) {
+    script.run({.name = "mm", .reads = {"w"}, .makes = {"update"}});
+    script.run({.name = "sgd", .phase = Phase::optimizer, .reads = {"update"}, .fills = "w", .at = 8 * (step % 2)});
+    script.drop("update");
+    script.recorder.anchor();
+  }
+  EXPECT_EQ(script.trace().kernels.size(), 4u);
+}
+
+// It looks less and less often where the same operators never use the same memory, but it goes on looking.
+TEST(Recorder, AnIterationIsFoundAfterAnyNumberOfStepsInWhichMemoryNeverRepeatedItself) {
+  for (const bool same_operators : {true, false}) {
+    Script script;
+    script.data("w");
+    const auto step = [&](const std::string& state, std::uint64_t shapes) {
+      script.run({.name = "mm", .reads = {"w"}, .writes = {state}, .shapes = shapes});
+      train(script, "w");
+    };
+    for (int i = 0; i < 300; ++i) script.data("state" + std::to_string(i));
+    for (int i = 0; i < 300; ++i) {
+      step("state" + std::to_string(i), 1);
+      ASSERT_FALSE(script.recorder.has_iteration());
+    }
+    int steps = 0;
+    for (; steps < 200 && !script.recorder.has_iteration(); ++steps) step("state0", same_operators ? 1 : 2);
+    EXPECT_LE(steps, same_operators ? 70 : 4);
+    EXPECT_EQ(script.trace().kernels.size(), 5u);
+  }
+}
+
 TEST(Recorder, ViewsBeforeAnythingIsMadeAreNoPartOfIt) {
   Script script;
   script.data("w");

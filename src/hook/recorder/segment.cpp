@@ -77,6 +77,22 @@ std::size_t idle_prefix(const Segment& segment) {
   return prefix;
 }
 
+std::uint64_t hash_of_operators(const Segment& segment) {
+  std::uint64_t hash = segment.kernels.size();
+  const auto mix = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    hash ^= hash >> 29;
+  };
+  for (const SegmentKernel& kernel : segment.kernels) {
+    mix(std::hash<std::string_view>{}(kernel.name));
+    mix(static_cast<std::uint64_t>(kernel.phase));
+    mix(kernel.shapes);
+    mix(kernel.accesses.size());
+    for (const std::uint32_t birth : kernel.births) mix(segment.storages[birth].bytes.value);
+  }
+  return hash;
+}
+
 std::vector<SegmentStorage> drop_prefix(Segment& segment, std::size_t count) {
   std::vector<bool> made(segment.storages.size(), false);
   std::vector<SegmentStorage> died;

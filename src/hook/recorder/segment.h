@@ -40,6 +40,7 @@ struct Segment {
   std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;
+  std::uint64_t operators = 0;     // hash of what they do, without the memory that they do it with
   std::vector<StorageId> updates;  // parameters and states that were written, ascending: tells optimizers apart
 
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
@@ -69,6 +70,9 @@ class SegmentBuilder {
 // How many kernels at the start are no part of training, such as an evaluation, something printed or the views of a
 // state_dict: they write nothing that was there before, and nobody later in the segment uses what they made.
 std::size_t idle_prefix(const Segment& segment);
+
+// For Segment::operators.
+std::uint64_t hash_of_operators(const Segment& segment);
 
 // Drops that many kernels. Storages from before that died during them are returned: they died after the segment before.
 std::vector<SegmentStorage> drop_prefix(Segment& segment, std::size_t count);
