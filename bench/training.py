@@ -312,7 +312,7 @@ def main():
     parser.add_argument("spillway")
     parser.add_argument("example")
     parser.add_argument("--parts", default="75,50,35", help="of the peak, in percent (default %(default)s)")
-    parser.add_argument("--policies", default="tuned,uvm,deepum,g10,auto,swap", help="and recorded, and, after auto, moves (default %(default)s)")
+    parser.add_argument("--policies", default="tuned,uvm,deepum,g10,auto,swap", help="and recorded, and, after auto, moves; '': what a run that fits costs (default %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each cell (default %(default)s)")
     parser.add_argument("--steps", type=int, default=16, help="of each run (default %(default)s)")
     parser.add_argument("--json", help="write the figures there")
@@ -322,7 +322,7 @@ def main():
     if options.steps < 2:
         parser.error("argument --steps: a spread needs two steps at least")
     options.parts = [int(part) for part in options.parts.split(",")]
-    options.policies = options.policies.split(",")
+    options.policies = [policy for policy in options.policies.split(",") if policy]
     options.swap = None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The swap file must not outlive us.
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory(dir="/var/tmp") as options.scratch:

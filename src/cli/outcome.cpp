@@ -27,7 +27,7 @@ Result<> print(std::string_view text) {
 }
 
 Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs) {
-  if (output.empty()) return fail(Errc::usage, "-o: it names no file");
+  if (output.empty()) return fail(Errc::usage, "-o: it names no file; give it one to write");
   const auto is_output = [&](const std::string& input) {
     std::error_code neither_is_there;
     return std::filesystem::equivalent(output, input, neither_is_there);

@@ -195,8 +195,10 @@ Result<MachineModel> load_machine(const std::string& name_or_path) {
     TRY(const std::string text, read_file(name_or_path, kLargestFile));
     return parse_machine(text, name_or_path);
   }
-  return fail(Errc::usage, fmt::format("there is no machine '{}'; use one of {}, or the path of a .toml file",
-                                       name_or_path, fmt::join(machine_presets(), ", ")));
+  return fail(
+      Errc::usage,
+      fmt::format("there is no machine '{}'; use one of {}, this (the one here, measured), or the path of a .toml file",
+                  name_or_path, fmt::join(machine_presets(), ", ")));
 }
 
 Result<> apply_override(MachineModel& machine, std::string_view key_and_value) {

@@ -89,8 +89,9 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
 struct IterationFigures {
   std::uint64_t duration_ns = 0, steps = 0, faults = 0;
   std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
-  std::uint64_t waited_ns = 0;  // in which some thread waited for memory
-  bool planned = false;         // most of its kernels were a plan's
+  std::uint64_t waited_ns = 0;                     // in which some thread waited for memory
+  std::uint64_t kernels = 0, planned_kernels = 0;  // of the training; of these, a plan's
+  bool planned = false;                            // it followed a plan
 };
 // One iteration of the script has ended. Called by one thread only.
 inline void add_iteration(Session& session, const IterationFigures& figures) noexcept {
@@ -103,6 +104,8 @@ inline void add_iteration(Session& session, const IterationFigures& figures) noe
     record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
     record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);
     record.waited_ns.store(figures.waited_ns, std::memory_order_relaxed);
+    record.kernels.store(figures.kernels, std::memory_order_relaxed);
+    record.planned_kernels.store(figures.planned_kernels, std::memory_order_relaxed);
     record.planned.store(figures.planned, std::memory_order_relaxed);
   }
   session.state.iteration_count.store(place + 1, std::memory_order_release);

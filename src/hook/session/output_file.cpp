@@ -26,7 +26,7 @@ Result<std::string> check_output(std::string_view option, const std::string& fil
   std::error_code error;
   const fs::path path = fs::absolute(file, error);
   if (file.empty() || file == "--")  // The latter of `--json= -- COMMAND`.
-    return fail(Errc::usage, fmt::format("{}: it names no file", option));
+    return fail(Errc::usage, fmt::format("{}: it names no file; give it one to write", option));
   if (file.starts_with("--"))
     return refuse(fmt::format("that is an option; write ./{} if it is the name of a file", file), Errc::usage);
   if (file == "-")

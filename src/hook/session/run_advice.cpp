@@ -26,14 +26,25 @@ RunReport::Advice fits(const RunReport& report) {
                                   to_text(report.peak.device), to_text(report.device_budget))};
 }
 
-std::string predicted(const RunReport::Prediction& with, const RunReport::Prediction& now) {
-  return fmt::format(
-      "by the times of the whole run a planned iteration is predicted to take {:.3f} s with {} ({:g} times as much), "
-      "and {:.3f} s with what this run had",
-      seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
+RunReport::Advice room(const RunReport& report) {
+  return {.kind = "room",
+          .sentence = fmt::format(
+              "it needs more room: a tensor of {} found none in {} of device memory, {} of host memory and {} on the "
+              "SSD; raise --device-memory or --host-memory, or give it an SSD with more space (--ssd, --ssd-capacity)",
+              to_text(report.refused), to_text(report.device_budget), to_text(report.host_budget),
+              to_text(report.peak.ssd))};
 }
 
-RunReport::Advice about_memory(const RunReport::Outlook& outlook) {
+std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
+  const RunReport::Prediction& now = report.outlook->budgets.front();
+  return fmt::format(
+      "by the times of the whole run a planned iteration{} is predicted to take {:.3f} s with {} ({:g} times as much), "
+      "and {:.3f} s with what this run had",
+      without_what(report), seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
+}
+
+RunReport::Advice about_memory(const RunReport& report) {
+  const RunReport::Outlook& outlook = *report.outlook;
   const RunReport::Prediction& now = outlook.budgets.front();
   const auto shortest = std::ranges::min_element(outlook.budgets, {},
                                                  [](const RunReport::Prediction& budget) { return *budget.iteration; });
@@ -44,12 +55,13 @@ RunReport::Advice about_memory(const RunReport::Outlook& outlook) {
     return seconds(*budget.iteration) <= std::min(worth_it, as_good);
   });
   if (least != outlook.budgets.end())
-    return {.kind = "memory", .sentence = "more memory would help: " + predicted(*least, now)};
-  return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(outlook.budgets.back(), now)};
+    return {.kind = "memory", .sentence = "more memory would help: " + predicted(report, *least)};
+  return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(report, outlook.budgets.back())};
 }
 
-RunReport::Advice from_outlook(const RunReport::Outlook& outlook) {
-  RunReport::Advice memory = about_memory(outlook);
+RunReport::Advice from_outlook(const RunReport& report) {
+  const RunReport::Outlook& outlook = *report.outlook;
+  RunReport::Advice memory = about_memory(report);
   if (outlook.ssd_time <= outlook.kernels) return memory;
   return {.kind = "ssd",
           .sentence = fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
@@ -96,7 +108,8 @@ std::string why_far_off(const RunReport& report) {
 }  // namespace
 
 std::optional<RunReport::Advice> advice_of(const RunReport& report) {
-  if (!report.made_tensors) return std::nullopt;
+  if (!report.made_tensors || !report.error.empty()) return std::nullopt;  // The error has its own remedy.
+  if (report.exit_status != 0 && report.refused > Bytes{}) return room(report);
   if (!has_moved(report)) {  // Unless it ended before it needed more, or others did the work.
     const bool is_whole = report.exit_status == 0 && report.error.empty() && report.unmanaged_count == 0;
     return is_whole ? std::optional(fits(report)) : std::nullopt;
@@ -106,7 +119,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
     return waits(report, "nothing can be planned in so little memory");
   const std::string far_off = why_far_off(report);
-  return far_off.empty() ? from_outlook(*outlook) : waits(report, far_off);
+  return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }
 
 }  // namespace spillway

@@ -39,6 +39,20 @@ TEST_F(RunAdvice, WhatFitsNeedsNoSpillway) {
   EXPECT_EQ(advice().sentence, "it fits: Spillway is not needed, since tensors took at most 700 MiB of 1 GiB");
 }
 
+TEST_F(RunAdvice, WhatEndedForLackOfRoomNeedsMore) {
+  report.refused = 7_MiB;
+  EXPECT_EQ(advice().kind, "memory") << "the script has coped";
+  report.exit_status = 1;
+  report.peak.ssd = 160_MiB;
+  EXPECT_EQ(advice().kind, "room");
+  EXPECT_EQ(advice().sentence,
+            "it needs more room: a tensor of 7 MiB found none in 1 GiB of device memory, 0 B of host memory and 160 "
+            "MiB on the SSD; raise --device-memory or --host-memory, or give it an SSD with more space (--ssd, "
+            "--ssd-capacity)");
+  report.error = "the SSD has not answered";
+  EXPECT_FALSE(advice_of(report)) << "the error says what to do";
+}
+
 TEST_F(RunAdvice, NamesTheLeastMemoryThatDoesAboutAsWellAsTheMost) {
   EXPECT_EQ(advice().kind, "memory");
   EXPECT_EQ(

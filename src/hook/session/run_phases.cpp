@@ -1,4 +1,7 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +17,20 @@ Value median_of(Value RunReport::Iteration::* figure, const std::vector<RunRepor
   return median(iterations, figure).*figure;
 }
 
+// What is less of an iteration's operators is not worth a word.
+constexpr double kManyOperators = 0.05;
+
 }  // namespace
+
+std::string without_what(const RunReport& report) {
+  std::vector<RunReport::Iteration> planned;
+  std::ranges::copy_if(report.iterations, std::back_inserter(planned), &RunReport::Iteration::planned);
+  if (planned.empty()) return {};
+  const RunReport::Iteration& usual = median(planned, &RunReport::Iteration::kernels);
+  const std::uint64_t others = usual.kernels - usual.planned_kernels;
+  if (static_cast<double>(others) <= kManyOperators * static_cast<double>(usual.kernels)) return {};
+  return fmt::format(", without the {} of {} operators that are no part of it,", others, usual.kernels);
+}
 
 bool has_moved(const RunReport& report) {
   return std::ranges::any_of(

@@ -28,6 +28,8 @@ void read_iterations(const SessionState& state, RunReport& report) {
                                  .in = bytes(state.iterations[i].moved_in_bytes),
                                  .out = bytes(state.iterations[i].moved_out_bytes),
                                  .waited = Nanos{state.iterations[i].waited_ns.load(std::memory_order_relaxed)},
+                                 .kernels = state.iterations[i].kernels.load(std::memory_order_relaxed),
+                                 .planned_kernels = state.iterations[i].planned_kernels.load(std::memory_order_relaxed),
                                  .planned = state.iterations[i].planned.load(std::memory_order_relaxed) != 0});
 }
 
@@ -111,6 +113,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   report.peak = {.device = bytes(state.peak_device_bytes),
                  .host = bytes(state.peak_host_bytes),
                  .ssd = bytes(state.peak_ssd_bytes)};
+  report.refused = bytes(state.refused_bytes);
   report.unmanaged_peak = bytes(state.unmanaged_peak_bytes);
   report.faults = state.faults.load();
   report.first_touches = state.first_touches.load();

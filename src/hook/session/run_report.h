@@ -19,9 +19,10 @@ struct RunReport {
     Nanos duration;
     std::uint64_t steps = 1;  // of optimizers
     std::uint64_t faults = 0;
-    Bytes in, out;         // moved to the device and from it
-    Nanos waited;          // in which some thread waited for memory
-    bool planned = false;  // most of its kernels were a plan's
+    Bytes in, out;                                   // moved to the device and from it
+    Nanos waited;                                    // in which some thread waited for memory
+    std::uint64_t kernels = 0, planned_kernels = 0;  // of the training; of these, a plan's
+    bool planned = false;                            // it followed a plan
   };
   struct PlanTaken {
     std::string policy;
@@ -62,7 +63,7 @@ struct RunReport {
     Nanos ssd_time;                   // that this takes at the measured rates
   };
   struct Advice {
-    std::string_view kind;  // "fits", "ssd", "memory", "enough", "waits"
+    std::string_view kind;  // "fits", "room", "ssd", "memory", "enough", "waits"
     std::string sentence;
   };
   struct Unmanaged {
@@ -80,6 +81,7 @@ struct RunReport {
   bool unlimited = false;
   Bytes device_budget, host_budget;
   PerTier<Bytes> peak;
+  Bytes refused;  // the largest tensor that found no room
   Bytes unmanaged_peak;
   std::uint64_t faults = 0, first_touches = 0;
   PerLink<Bytes> moved;
@@ -119,6 +121,10 @@ std::string_view phase_of(const RunReport& report, std::size_t iteration);
 
 // Those that there were, in the order in which they came first.
 std::vector<RunReport::Phase> phases_of(const RunReport& report);
+
+// Whether planned iterations have much that is in no plan and no prediction (an evaluation in each): ", without the 130
+// of 273 operators that are no part of it,". Else empty.
+std::string without_what(const RunReport& report);
 
 // Whether anything had to leave the device.
 bool has_moved(const RunReport& report);

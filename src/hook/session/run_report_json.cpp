@@ -32,7 +32,9 @@ Json iterations(const RunReport& report) {
                     {"faults", iteration.faults},
                     {"moved_in_bytes", iteration.in.value},
                     {"moved_out_bytes", iteration.out.value},
-                    {"waited_seconds", seconds(iteration.waited)}});
+                    {"waited_seconds", seconds(iteration.waited)},
+                    {"operators", iteration.kernels},
+                    {"planned_operators", iteration.planned_kernels}});
   }
   return list;
 }
@@ -140,6 +142,7 @@ std::string to_json(const RunReport& report) {
       {"peak_device_bytes", report.peak.device.value},
       {"peak_host_bytes", report.peak.host.value},
       {"peak_ssd_bytes", report.peak.ssd.value},
+      {"refused_bytes", report.refused.value},
       {"unmanaged_peak_bytes", report.unmanaged_peak.value},
       {"faults", report.faults},
       {"first_touches", report.first_touches},

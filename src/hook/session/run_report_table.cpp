@@ -52,12 +52,12 @@ std::string plan_text(const RunReport& report) {
                                                first.policy, first.adopted_at_iteration)
                                  : "";
   return fmt::format(
-             "{}{} from iteration {} on{}, predicted {:.3f} s{} when it was made, in {:.3f} s (the links take "
+             "{}{} from iteration {} on{}, predicted {:.3f} s{}{} when it was made, in {:.3f} s (the links take "
              "{:.3f} s, and let kernels wait for {:.3f} s at least)",
              last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file), last.adopted_at_iteration, before,
              seconds(last.predicted),
              last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
-             seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
+             without_what(report), seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none
               ? ""
               : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));

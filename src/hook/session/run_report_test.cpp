@@ -52,7 +52,8 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
                             .faults = 4,
                             .moved_in_bytes = 50,
                             .moved_out_bytes = 60,
-                            .waited_ns = 500'000'000});
+                            .waited_ns = 500'000'000,
+                            .kernels = 7});
   add_iteration(**session, {.duration_ns = 1'000'000'000, .faults = 3});
   ended.exit_status = 139;
   const Json object = json();
@@ -69,9 +70,9 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
   EXPECT_EQ(object["iterations"], Json::parse(R"([
     {"phase": "demand paging", "seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60,
-     "waited_seconds": 0.5},
+     "waited_seconds": 0.5, "operators": 7, "planned_operators": 0},
     {"phase": "demand paging", "seconds": 1.0, "faults": 3, "moved_in_bytes": 0, "moved_out_bytes": 0,
-     "waited_seconds": 0.0}])"));
+     "waited_seconds": 0.0, "operators": 0, "planned_operators": 0}])"));
   EXPECT_EQ(object["clean_drops_bytes"], 12);
   EXPECT_EQ(object["unseen_writes"], 13);
   EXPECT_NE(to_table(report()).find("12 B left unwritten"), std::string::npos);
@@ -174,6 +175,22 @@ TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
   EXPECT_EQ(phases("g10"), (Phases{{"demand paging", 3}, {"planned", 3}}));
   EXPECT_EQ(json()["iterations"][4]["phase"], "demand paging");
   EXPECT_EQ(json()["iterations"][5]["phase"], "planned");
+}
+
+TEST_F(RunReportTest, SaysWhatOfPlannedIterationsIsInNoPlan) {
+  load_torch();
+  state().moved(Tier::device, Tier::ssd) = 1;
+  add_iteration(**session, {.kernels = 1000});
+  add_plan(**session, "g10", {.predicted_ns = 1'500'000'000});
+  for (const std::uint64_t others : {7, 130, 120}) {
+    const bool is_little = others == 7;
+    add_iteration(**session, {.kernels = 143 + others, .planned_kernels = 143, .planned = true});
+    EXPECT_EQ(without_what(report()).empty(), is_little) << others;
+  }
+  EXPECT_NE(to_table(report()).find(
+                "predicted 1.500 s, without the 120 of 263 operators that are no part of it, when it was made"),
+            std::string::npos)
+      << to_table(report());
 }
 
 TEST_F(RunReportTest, APlanThatNoIterationHasFollowedIsNotTold) {

@@ -106,7 +106,8 @@ struct EndedIteration {
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
   std::atomic<std::uint64_t> waited_ns{0};
-  std::atomic<std::uint64_t> planned{0};  // 1: most of its kernels were a plan's
+  std::atomic<std::uint64_t> kernels{0}, planned_kernels{0};  // of the training; of these, a plan's
+  std::atomic<std::uint64_t> planned{0};                      // 1: it followed a plan
 };
 
 // Why a plan is not followed any more, though no other has taken its place.
@@ -164,6 +165,7 @@ struct SessionState {
   Counter peak_device_bytes{0};
   Counter peak_host_bytes{0};
   Counter peak_ssd_bytes{0};
+  Counter refused_bytes{0};         // the largest tensor that found no room
   Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace
 
   Counter unmanaged_count{0};  // may exceed the table

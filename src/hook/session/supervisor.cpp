@@ -84,6 +84,8 @@ void explain_start(const std::string& program, int error, Supervised& result) {
     result.problem = fmt::format("cannot run {}: the interpreter named in its first line is missing", program);
   else if (error == ENOENT)
     result.problem = fmt::format("cannot run {}: no such program; check its name and PATH", program);
+  else if (named_file && S_ISDIR(status.st_mode))
+    result.problem = fmt::format("cannot run {}: it is a folder; name the program in it", program);
   else if (error == EACCES)
     result.problem = fmt::format(
         "cannot run {}: it is not executable; make it so with chmod +x, or name its "

@@ -60,7 +60,10 @@ void* Hook::allocate(std::size_t bytes) {
   storages_.name(lineage);
   auto memory = memory_->allocate(
       {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label});
-  if (!memory) storages_.forget(lineage);
+  if (!memory) {
+    storages_.forget(lineage);
+    raise_peak(session_.state.refused_bytes, bytes);
+  }
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
   const StorageId id = storages_.add({.id = {},
                                       .begin = reinterpret_cast<std::uintptr_t>(*memory),

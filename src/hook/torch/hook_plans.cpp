@@ -82,6 +82,7 @@ void Hook::try_plan() {
 void Hook::stop_following(PlanEnd why) {
   if (follower_) end_plan(session_, why);
   follower_.reset();
+  iterations_.follows(0, 0);
   memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
 }
 
@@ -92,6 +93,7 @@ void Hook::follow_plan(bool again) {
     memory_->planning()->averages_restarted();
     tried_.repetitions = 0;
   }
+  iterations_.follows(plan_->run.kernels, plan_->anchors.size());
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),

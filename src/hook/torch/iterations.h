@@ -53,6 +53,8 @@ class Iterations {
     report(begin, false);
   }
 
+  // From the next iteration on: a plan of so many kernels for as many steps; 0: none.
+  void follows(std::uint64_t kernels, std::uint64_t steps) { plan_ = {kernels, steps}; }
   // A kernel of the training starts.
   void kernel_starts(bool planned) {
     ++kernels_.all;
@@ -70,20 +72,34 @@ class Iterations {
     Paged paged;      // so far
     Kernels kernels;  // so far
   };
+  // Most of its kernels were the plan's, or it had most of the plan's, and much else (an evaluation).
+  bool is_planned(Kernels kernels, std::uint64_t steps) const {
+    const bool has_most = kernels.planned > 0 && 2 * kernels.planned * plan_.steps > plan_.kernels * steps;
+    return 2 * kernels.planned > kernels.all || has_most;
+  }
   void report(const Moment& begin, bool goes_on) {
-    const IterationFigures figures{
-        .duration_ns = excess(end_.at, begin.at).value,
-        .steps = std::max<std::uint64_t>(1, steps_.size()),
-        .faults = end_.paged.faults - begin.paged.faults,
-        .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
-        .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
-        .waited_ns = excess(end_.paged.waited, begin.paged.waited).value,
-        .planned = 2 * (end_.kernels.planned - begin.kernels.planned) > end_.kernels.all - begin.kernels.all};
+    const std::uint64_t steps = std::max<std::uint64_t>(1, steps_.size());
+    const Kernels kernels{.all = end_.kernels.all - begin.kernels.all,
+                          .planned = end_.kernels.planned - begin.kernels.planned};
+    const IterationFigures figures{.duration_ns = excess(end_.at, begin.at).value,
+                                   .steps = steps,
+                                   .faults = end_.paged.faults - begin.paged.faults,
+                                   .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
+                                   .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
+                                   .waited_ns = excess(end_.paged.waited, begin.paged.waited).value,
+                                   .kernels = kernels.all,
+                                   .planned_kernels = kernels.planned,
+                                   .planned = is_planned(kernels, steps)};
     goes_on ? replace_iteration(session_, figures) : add_iteration(session_, figures);
   }
 
+  struct Plan {
+    std::uint64_t kernels = 0, steps = 0;
+  };
+
   Session& session_;
   Kernels kernels_;
+  Plan plan_;
   bool started_ = false;
   Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
   std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote

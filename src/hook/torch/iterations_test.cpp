@@ -76,5 +76,28 @@ TEST_F(IterationsTest, BackwardPassesWereNoneOnceThereIsAnOptimizer) {
   EXPECT_EQ(seen(), (std::vector<Seen>{{1, 3, 3}, {1, 1, 1}}));
 }
 
+TEST_F(IterationsTest, OneIsPlannedThatHasMostOfThePlanOrLittleElse) {
+  struct Case {
+    int all, planned;
+    bool expected;
+  };
+  const auto check = [&](std::uint64_t kernels, std::uint64_t steps, const std::vector<Case>& cases) {
+    iterations.training_starts(now, paged);
+    iterations.follows(kernels, steps);
+    for (const auto& [all, planned, expected] : cases) {
+      for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_starts(kernel < planned);
+      step(kFirst);
+      const EndedIteration& last = session->state.iterations[session->state.iteration_count.load() - 1];
+      EXPECT_EQ(last.planned.load() != 0, expected) << all << " " << planned;
+      EXPECT_EQ(last.kernels.load(), static_cast<std::uint64_t>(all));
+      EXPECT_EQ(last.planned_kernels.load(), static_cast<std::uint64_t>(planned));
+    }
+  };
+  check(0, 0, {{10, 0, false}, {0, 0, false}});
+  check(10, 1,
+        {{10, 10, true}, {10, 6, true}, {90, 10, true}, {90, 6, true}, {90, 5, false}, {8, 5, true}, {8, 3, false}});
+  check(20, 2, {{90, 6, true}, {90, 5, false}, {4, 3, true}});  // Steps of one iteration may differ.
+}
+
 }  // namespace
 }  // namespace spillway
