@@ -70,7 +70,8 @@ TEST_F(ReplayCommand, StopsAtTheFirstCommandThatDiffersAndShowsBoth) {
 }
 
 TEST_F(ReplayCommand, WhatIsNoJournalIsAnErrorThatNamesTheFile) {
-  EXPECT_NE(spillway({"replay", "none"}).err.find("there is no none; `spillway run --record DIR` writes DIR"), std::string::npos);
+  EXPECT_NE(spillway({"replay", "none"}).err.find("there is no none; `spillway run --record DIR` writes DIR"),
+            std::string::npos);
   rewrite("{}");
   const Ended ended = spillway({"replay", "."});
   EXPECT_EQ(ended.status, 1);
