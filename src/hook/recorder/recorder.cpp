@@ -146,9 +146,9 @@ bool Recorder::lacks_steps(Group some) const {
 
 void Recorder::search() {
   const std::size_t available = history_.size() + (history_.empty() || history_.front().number > 0 ? 1 : 0);
-  if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
   if (std::ranges::find(history_, previous_->segment().operators, &Segment::operators) == history_.end())
     fruitless_ = pause_ = 0;
+  if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
   if (pause_ > 0) {
     --pause_;
     return;

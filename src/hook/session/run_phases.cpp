@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -23,11 +23,14 @@ constexpr double kManyOperators = 0.05;
 }  // namespace
 
 std::string without_what(const RunReport& report) {
-  std::vector<RunReport::Iteration> planned;
-  std::ranges::copy_if(report.iterations, std::back_inserter(planned), &RunReport::Iteration::planned);
+  if (report.plans.empty()) return {};
+  std::vector<RunReport::Iteration> planned;  // by the last plan
+  const std::uint64_t first = std::max<std::uint64_t>(1, report.plans.back().adopted_at_iteration) - 1;
+  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(first))
+    if (iteration.planned) planned.push_back(iteration);
   if (planned.empty()) return {};
   const RunReport::Iteration& usual = median(planned, &RunReport::Iteration::kernels);
-  const std::uint64_t others = usual.kernels - usual.planned_kernels;
+  const std::uint64_t others = usual.kernels - std::min(usual.kernels, usual.planned_kernels);
   if (static_cast<double>(others) <= kManyOperators * static_cast<double>(usual.kernels)) return {};
   return fmt::format(", without the {} of {} operators that are no part of it,", others, usual.kernels);
 }

@@ -187,6 +187,10 @@ TEST_F(RunReportTest, SaysWhatOfPlannedIterationsIsInNoPlan) {
     add_iteration(**session, {.kernels = 143 + others, .planned_kernels = 143, .planned = true});
     EXPECT_EQ(without_what(report()).empty(), is_little) << others;
   }
+  add_plan(**session, "g10", {.predicted_ns = 1'500'000'000});
+  add_iteration(**session, {.kernels = 143, .planned_kernels = 143, .planned = true});
+  EXPECT_TRUE(without_what(report()).empty()) << "the last plan knows of all";
+  add_iteration(**session, {.kernels = 263, .planned_kernels = 143, .planned = true});
   EXPECT_NE(to_table(report()).find(
                 "predicted 1.500 s, without the 120 of 263 operators that are no part of it, when it was made"),
             std::string::npos)
