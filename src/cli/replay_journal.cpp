@@ -1,7 +1,5 @@
 #include "cli/replay_journal.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 
 #include "cli/command.h"
@@ -18,8 +16,6 @@ Result<int> replay_journal(const std::string& journal_or_folder, std::size_t bef
   const std::string file = fs::is_directory(journal_or_folder, error)
                                ? (fs::path(journal_or_folder) / kJournalName).string()
                                : journal_or_folder;
-  if (!fs::exists(file, error))
-    return fail(Errc::io, fmt::format("there is no {}; `spillway run --record DIR` writes DIR/{}", file, kJournalName));
   TRY(JournalReader journal, JournalReader::open_file(file));
   Result<Replay> done = replay(journal, {.before = before});
   if (!done) return fail(done.error().code, file + ": " + done.error().message);

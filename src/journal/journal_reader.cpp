@@ -63,7 +63,9 @@ Result<JournalReader> JournalReader::open(Source source, std::string name) {
 
 Result<JournalReader> JournalReader::open_file(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail(Errc::io, fmt::format("cannot read {}: {}", path, errno_text(errno)));
+  if (fd < 0)
+    return fail(Errc::io, fmt::format("cannot read {}: {}{}", path, errno_text(errno),
+                                      errno == ENOENT ? "; `spillway run --record DIR` writes DIR/run.journal" : ""));
   auto file = std::make_shared<UniqueFd>(fd);  // Shared, since a std::function is copyable.
   return open(
       [file, path](std::span<char> room) -> Result<std::size_t> {

@@ -82,7 +82,7 @@ class Recorder {
   static constexpr std::size_t kMostPeriods = 16;
   static constexpr std::size_t kPatience = 3;  // periods without a repetition until another iteration is looked for
 
-  static constexpr std::uint64_t kLongestPause = 64;
+  static constexpr std::uint64_t kLongestPause = 66;  // So each search meets another turn of any period.
 
   std::uint64_t wanted_;
   std::size_t most_kernels_;

@@ -26,13 +26,15 @@ RunReport::Advice fits(const RunReport& report) {
                                   to_text(report.peak.device), to_text(report.device_budget))};
 }
 
+// Whether that ended it only the script's own error says: many catch it, and go on with less.
 RunReport::Advice room(const RunReport& report) {
-  return {.kind = "room",
-          .sentence = fmt::format(
-              "it needs more room: a tensor of {} found none in {} of device memory, {} of host memory and {} on the "
-              "SSD; raise --device-memory or --host-memory, or give it an SSD with more space (--ssd, --ssd-capacity)",
-              to_text(report.refused), to_text(report.device_budget), to_text(report.host_budget),
-              to_text(report.peak.ssd))};
+  return {
+      .kind = "room",
+      .sentence = fmt::format(
+          "a tensor of {} found no room in {} of device memory, {} of host memory and what the SSD could take; if "
+          "that ended the script, raise --device-memory or --host-memory, or give it an SSD with more space (--ssd, "
+          "--ssd-capacity)",
+          to_text(report.refused), to_text(report.device_budget), to_text(report.host_budget))};
 }
 
 std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
@@ -85,7 +87,8 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
 // Empty where what was simulated is about what the run did: by its last plan, whose first iteration begins with what
 // the one before left behind.
 std::string why_far_off(const RunReport& report) {
-  if (report.plans.empty()) return {};
+  // What no plan knows of moves bytes, too, and the predictions are told without it.
+  if (report.plans.empty() || !without_what(report).empty()) return {};
   const RunReport::PlanTaken& plan = report.plans.back();
   std::vector<Bytes> moved;  // in as many steps on end as the plan is for
   Bytes bytes;
@@ -111,7 +114,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   if (!report.made_tensors || !report.error.empty()) return std::nullopt;  // The error has its own remedy.
   if (report.exit_status != 0 && report.refused > Bytes{}) return room(report);
   if (!has_moved(report)) {  // Unless it ended before it needed more, or others did the work.
-    const bool is_whole = report.exit_status == 0 && report.error.empty() && report.unmanaged_count == 0;
+    const bool is_whole = report.exit_status == 0 && report.unmanaged_count == 0;
     return is_whole ? std::optional(fits(report)) : std::nullopt;
   }
   const auto& outlook = report.outlook;

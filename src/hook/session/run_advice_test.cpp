@@ -39,16 +39,16 @@ TEST_F(RunAdvice, WhatFitsNeedsNoSpillway) {
   EXPECT_EQ(advice().sentence, "it fits: Spillway is not needed, since tensors took at most 700 MiB of 1 GiB");
 }
 
-TEST_F(RunAdvice, WhatEndedForLackOfRoomNeedsMore) {
+TEST_F(RunAdvice, WhatMayHaveEndedForLackOfRoomIsToldHowToGetMore) {
   report.refused = 7_MiB;
   EXPECT_EQ(advice().kind, "memory") << "the script has coped";
   report.exit_status = 1;
-  report.peak.ssd = 160_MiB;
   EXPECT_EQ(advice().kind, "room");
-  EXPECT_EQ(advice().sentence,
-            "it needs more room: a tensor of 7 MiB found none in 1 GiB of device memory, 0 B of host memory and 160 "
-            "MiB on the SSD; raise --device-memory or --host-memory, or give it an SSD with more space (--ssd, "
-            "--ssd-capacity)");
+  EXPECT_EQ(
+      advice().sentence,
+      "a tensor of 7 MiB found no room in 1 GiB of device memory, 0 B of host memory and what the SSD could take; "
+      "if that ended the script, raise --device-memory or --host-memory, or give it an SSD with more space "
+      "(--ssd, --ssd-capacity)");
   report.error = "the SSD has not answered";
   EXPECT_FALSE(advice_of(report)) << "the error says what to do";
 }
@@ -106,6 +106,11 @@ TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
             "iterations moved 1.293 GiB where 800 MiB were predicted");
   report.iterations.pop_back();
   EXPECT_EQ(advice().kind, "memory") << "too few to tell";
+
+  report.iterations.assign(3, planned(1_GiB));
+  for (RunReport::Iteration& iteration : report.iterations) iteration.kernels = 10, iteration.planned_kernels = 6;
+  EXPECT_EQ(advice().kind, "memory") << "the others' moves are no plan's";
+  EXPECT_NE(advice().sentence.find(", without the 4 of 10 operators that are no part of it,"), std::string::npos);
 
   report.iterations.assign(40, planned(1_GiB));
   plan.adopted_at_iteration = 40;

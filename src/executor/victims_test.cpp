@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "executor/executor.h"
+#include "plan/plan.h"
+
+namespace spillway {
+namespace {
+
+// Three blocks, of which the device has room for two: 0 and 1 are there and live.
+struct MakesSomething {
+  explicit MakesSomething(std::vector<std::vector<BlockRange>> made_by_kernel) : births(std::move(made_by_kernel)) {
+    PageTable table({kBlockBytes * 2, {}, kBlockBytes * 10});
+    table.add_blocks(3, kBlockBytes);
+    for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
+    executor.emplace(std::move(table), ExecutorOptions{.migration = {.keep_dead_blocks = true}});
+    executor->adopt(plan, 3, {.homes = homes, .rows = {}, .births = births});
+    for (const std::uint32_t block : {0u, 1u}) tell(Allocated{{block}, {{block}, 1}});
+  }
+  std::vector<Command> tell(const Event& event) {
+    std::vector<Command> commands;
+    executor->on(event, commands);
+    return commands;
+  }
+
+  const Plan plan;
+  const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}};
+  const std::vector<std::vector<BlockRange>> births;
+  std::optional<Executor> executor;
+};
+
+TEST(Victims, NothingThatThePlanKeepsLeavesForWhatLaterKernelsMake) {
+  MakesSomething run({{}, {}, {{{2}, 1}}});
+  for (const std::uint32_t kernel : {0u, 1u}) {
+    EXPECT_EQ(run.tell(KernelReady{{0}, {kernel}, {}}).size(), 1u) << "the launch";
+    run.tell(KernelDone{{0}});
+  }
+  const std::vector<Command> commands = run.tell(KernelReady{{0}, {2}, {}});
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Move>(commands[1]));
+}
+
+TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
+  MakesSomething run({{{{2}, 1}}, {{{0}, 1}}, {}});
+  Executor& executor = *run.executor;
+  run.tell(Freed{{0}, {{0}, 1}});
+  std::vector<Command> commands = run.tell(KernelReady{{0}, {0}, {}});
+  ASSERT_EQ(commands.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<Launch>(commands[0]));
+  ASSERT_TRUE(std::holds_alternative<Move>(commands[1]));
+  EXPECT_EQ(std::get<Move>(commands[1]).blocks, (BlockRange{{1}, 1}));
+  EXPECT_EQ(executor.table().state({0}), BlockState::resident);
+  for (std::uint32_t kernel = 0; kernel < Executor::kPatience; ++kernel) {
+    EXPECT_EQ(executor.table().state({0}), BlockState::resident) << kernel;
+    executor.on(KernelDone{{0}}, commands);
+    executor.on(KernelReady{{0}, kNoKernel, {}}, commands);
+  }
+  EXPECT_EQ(executor.table().state({0}), BlockState::empty) << "the script does something else";
+}
+
+// A plan of two kernels that use blocks 0 and 1, or bring them back, and three blocks of which it knows nothing.
+struct OthersBlocks {
+  explicit OthersBlocks(bool brings_back) {
+    if (brings_back) plan.prefetches = {{{0}, {0}}};
+    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
+    table.add_blocks(6, kBlockBytes);
+    for (const std::uint32_t block : {1u, 2u, 3u, 4u}) table.place({block}, Tier::device);
+    table.place({0}, Tier::ssd);
+    executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {.piece_blocks = 1}});
+    for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
+    executor->adopt(plan, 2, {.homes = homes, .rows = rows, .births = {}});
+  }
+  void tell(const Event& event) { executor->on(event, commands); }
+  void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
+    tell(KernelReady{{0}, {kernel}, accesses});
+    tell(KernelDone{{0}});
+  }
+  BlockState state(std::uint32_t block) const { return executor->table().state({block}); }
+  // The first that has left the device.
+  std::optional<BlockRange> left() const {
+    for (const Command& command : commands)
+      if (const auto* move = std::get_if<Move>(&command); move && move->from == Tier::device) return move->blocks;
+    return std::nullopt;
+  }
+
+  Plan plan;
+  std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}};
+  std::vector<Foresight::Row> rows = {{{{0}, 1}, {{0}}}, {{{1}, 1}, {{1}}}};
+  std::optional<Executor> executor;
+  std::vector<Command> commands;
+};
+
+TEST(Victims, WhatNoKernelHasUsedForIterationsLeavesBeforeWhatThePlanNeeds) {
+  OthersBlocks run(false);
+  for (std::uint32_t kernel = 0; kernel < 6; ++kernel)
+    run.kernel(kernel % 2, {{.blocks = {{2}, 1}}, {.blocks = {{4}, 1}}});
+  run.tell(Faulted{{1}, {{5}, 1}});
+  EXPECT_EQ(run.left(), (BlockRange{{3}, 1}));
+}
+
+TEST(Victims, WhatIsUsedByKernelsThatNoPlanKnowsIsNotIdle) {
+  OthersBlocks run(false);
+  for (std::uint32_t kernel = 0; kernel < 4; ++kernel) run.kernel(kernel % 2, {});
+  run.kernel(kNoKernel.value, {{.blocks = {{2}, 3}}});
+  run.kernel(0, {});
+  run.tell(Faulted{{1}, {{5}, 1}});
+  EXPECT_EQ(run.left(), (BlockRange{{1}, 1}));
+}
+
+TEST(Victims, WhatIsIdleMakesRoomForWhatThePlanBringsBack) {
+  OthersBlocks run(true);
+  for (std::uint32_t kernel = 0; kernel < 4; ++kernel) run.kernel(kernel % 2, {});
+  EXPECT_EQ(run.left(), std::nullopt);
+  run.kernel(0, {});
+  ASSERT_EQ(run.left(), (BlockRange{{2}, 1}));
+  EXPECT_EQ(std::get<Move>(run.commands.back()).urgency, Urgency::plan);
+  run.tell(MoveDone{std::get<Move>(run.commands.back()).id});
+  EXPECT_EQ(run.state(0), BlockState::arriving);
+}
+
+// What the script has locked cannot leave.
+TEST(Victims, WhatIsNeededLastAndCannotLeaveIsNotTriedForEver) {
+  OthersBlocks run(false);
+  run.kernel(0, {});
+  run.tell(Faulted{{1}, {{5}, 1}});
+  ASSERT_EQ(run.left(), (BlockRange{{1}, 1}));
+  run.tell(MoveFailed{std::get<Move>(run.commands.back()).id, true});
+  EXPECT_EQ(run.state(1), BlockState::resident);
+  EXPECT_EQ(std::get<Move>(run.commands.back()).blocks, (BlockRange{{2}, 1}));
+}
+
+// Two tensors of one block are to leave, one after the other, and a kernel cannot wait for the second one's turn.
+TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants) {
+  Plan plan;
+  for (std::uint32_t tensor = 1; tensor < 3; ++tensor) plan.evictions.push_back({{tensor}, {0}, Tier::ssd});
+  PageTable table({kBlockBytes * 4, kBlockBytes * 4, kBlockBytes * 8});
+  table.add_blocks(6, kBlockBytes);
+  for (std::uint32_t block = 0; block < 6; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
+  Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
+  executor.adopt(plan, 2);
+  std::vector<Command> commands;
+  for (std::uint32_t tensor = 0; tensor < 6; ++tensor) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
+  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  executor.on(KernelDone{{0}}, commands);
+  commands.clear();
+  for (std::uint32_t block = 4; block < 6; ++block) executor.on(Faulted{{1}, {{block}, 1}}, commands);
+  ASSERT_EQ(commands.size(), 1u) << "the first one is on its way since the kernel has ended";
+  EXPECT_EQ(std::get<Move>(commands.front()).blocks, (BlockRange{{2}, 1}));
+  EXPECT_EQ(std::get<Move>(commands.front()).to, Tier::ssd);
+}
+
+}  // namespace
+}  // namespace spillway
