@@ -29,16 +29,23 @@ struct Touch {
   bool sparse = false;
 };
 
+// A parameter or a state that an optimizer writes: those of several may lie in one storage.
+struct Updated {
+  StorageId storage;
+  Bytes begin;
+  friend auto operator<=>(const Updated&, const Updated&) = default;
+};
+
 // Both ascending. An optimizer's steps have some of what they write in common, though each may leave some out; those of
 // two optimizers have nothing.
-inline bool have_one_in_common(const std::vector<StorageId>& a, const std::vector<StorageId>& b) {
+inline bool have_one_in_common(const std::vector<Updated>& a, const std::vector<Updated>& b) {
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
     if (*x == *y) return true;
     *x < *y ? ++x : ++y;
   }
   return false;
 }
-inline void insert_ascending(std::vector<StorageId>& all, StorageId one) {
+inline void insert_ascending(std::vector<Updated>& all, Updated one) {
   const auto place = std::ranges::lower_bound(all, one);
   if (place == all.end() || *place != one) all.insert(place, one);
 }

@@ -36,6 +36,7 @@ Recorder::Progress Recorder::progress() const {
   progress.repetitions = averaged_;
   progress.steps = builder_.number();
   progress.steps_each = found_->segments.size();
+  if (pending_ > 0 || missed_ == 0) progress.steps_done = pending_;
   for (const KernelTimes& times : times_) progress.average += times.average().duration;
   return progress;
 }

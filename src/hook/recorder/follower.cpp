@@ -33,8 +33,12 @@ std::optional<std::uint32_t> Follower::next(std::uint64_t signature) {
   return std::nullopt;
 }
 
-void Follower::anchor() {
+void Follower::anchor(std::optional<std::size_t> steps_done) {
   agreed_ = 0;
+  if (steps_done) {
+    at_ = *steps_done == 0 ? 0 : anchors_[*steps_done - 1];
+    return;
+  }
   // Within the iteration where it is there; else it begins again.
   if (at_ == signatures_.size() || std::ranges::find(anchors_, at_) == anchors_.end()) at_ = 0;
 }

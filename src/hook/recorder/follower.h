@@ -16,8 +16,9 @@ class Follower {
 
   // The next kernel's place.
   std::optional<std::uint32_t> next(std::uint64_t signature);
-  // An optimizer step has ended.
-  void anchor();
+  // An optimizer step has ended. `steps_done`: how many of the iteration's are made, where that is known: operators
+  // alone do not tell apart what is trained in turns.
+  void anchor(std::optional<std::size_t> steps_done = std::nullopt);
 
  private:
   // Kernels in a row that must agree before the place is believed to be there.

@@ -55,6 +55,21 @@ TEST(Follower, StepsWithinTheIterationDoNotEndIt) {
     }
 }
 
+// Two models of the same shapes in turns: what is known of them by their memory puts right what operators cannot tell.
+TEST(Follower, StepsThatAreKnownPutItInItsPlace) {
+  Follower follower({1, 2, 1, 2}, {2, 4});
+  follower.anchor(1);  // Where the plan is taken up, the script is in the middle of it.
+  EXPECT_EQ(follower.next(1), Place(2));
+  EXPECT_EQ(follower.next(2), Place(3));
+  follower.anchor(0);
+  EXPECT_EQ(follower.next(1), Place(0));
+  EXPECT_EQ(follower.next(2), Place(1));
+  follower.anchor();  // Another one has made this step, or it had something else in it.
+  EXPECT_EQ(follower.next(1), Place(2));
+  follower.anchor(0);
+  EXPECT_EQ(follower.next(1), Place(0));
+}
+
 TEST(FollowerProperty, PlacesOnlyGrowAndAgreeWithTheKernel) {
   EXPECT_TRUE(rc::check([] {
     const auto kernels = *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 4));

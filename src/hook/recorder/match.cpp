@@ -33,7 +33,7 @@ class Matcher {
       if (!pair(a.storages[x.births[i]], b.storages[y.births[i]], true))
         return fmt::format("{} makes other memory (tensor {})", x.name, i);
     for (std::size_t i = 0; i < x.accesses.size(); ++i)
-      if (!same_access(a, x.accesses[i], b, y.accesses[i], x.phase))
+      if (!same_access(a, x.accesses[i], b, y.accesses[i], x.updates || y.updates))
         return fmt::format("{} uses other memory (argument {})", x.name, i);
     return {};
   }
@@ -41,15 +41,15 @@ class Matcher {
   Roles take_roles() { return std::move(roles_); }
 
  private:
-  bool same_access(const Segment& a, const SegmentAccess& x, const Segment& b, const SegmentAccess& y, Phase phase) {
+  bool same_access(const Segment& a, const SegmentAccess& x, const Segment& b, const SegmentAccess& y, bool updates) {
     const SegmentStorage& s = a.storages[x.storage];
     const SegmentStorage& t = b.storages[y.storage];
     if (x.reads != y.reads || x.writes != y.writes || x.sparse != y.sparse) return false;
     const bool same_extent = x.begin == y.begin && x.end == y.end;
     if (!same_extent && (born_in_first(s) || x.end - x.begin != y.end - y.begin)) return false;
     // A batch may be another part of the same data set, and what is put down (a loss, a prediction) another part of
-    // the same list; an optimizer that writes another part makes another step.
-    if (!same_extent && x.writes && (s.id != t.id || phase == Phase::optimizer)) return false;
+    // the same list; an update of another part is another step.
+    if (!same_extent && x.writes && (s.id != t.id || updates)) return false;
     return pair(s, t, !x.writes);
   }
 

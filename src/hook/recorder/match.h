@@ -17,7 +17,7 @@ using Roles = std::unordered_map<StorageId, StorageId>;
 
 // Whether two groups do the same: the same operators on the same shapes and storages. Storages from before both must be
 // the same ones, or be reborn in each iteration (both came from the iteration before), or be inputs, which nobody
-// writes. Of the same one they may use other parts of one size, but for what an optimizer writes. The failure says
+// writes. Of the same one they may use other parts of one size, but for what an update writes. The failure says
 // where the operators first differ or, if they do not, the memory.
 struct MatchOptions {
   std::size_t skipped_first = 0, skipped_second = 0;  // kernels at the groups' starts that are no part of it

@@ -127,7 +127,8 @@ std::vector<bool> Recorder::covered_by(Group some) const {
 }
 
 // Whether another optimizer steps in turns with these, and so belongs to their iteration: its turn has begun twice, not
-// more than an iteration apart. Who came by once, before or after, or has long turns, trains something else.
+// more than an iteration apart, and is not long overdue. Who came by once, before or after, or has long turns, trains
+// something else.
 bool Recorder::lacks_steps(Group some) const {
   const bool updates_nothing =
       std::ranges::all_of(some, [](const Segment* segment) { return segment->updates.empty(); });
@@ -139,8 +140,11 @@ bool Recorder::lacks_steps(Group some) const {
     return !covered[at] && (at > 0 ? covered[at - 1] : seen[at]->number <= 1);
   };
   for (std::size_t i = 0; i < seen.size(); ++i)
-    for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && begins(i); ++j)
-      if (begins(j) && same_updates(*seen[i], *seen[j])) return true;
+    for (std::size_t j = i + 2; j < seen.size() && j <= i + kMostPeriods && begins(i); ++j) {
+      if (!begins(j) || !same_updates(*seen[i], *seen[j])) continue;
+      if (seen.size() - 1 - j <= kPatience * (j - i)) return true;
+      break;
+    }
   return false;
 }
 

@@ -52,7 +52,9 @@ class Recorder {
     std::uint64_t repetitions = 0;  // in the averages
     std::uint64_t steps = 0;        // anchors so far
     std::uint64_t steps_each = 0;   // anchors in an iteration
-    Nanos average;                  // of the kernels' durations, summed
+    // Of the one that the script is in, 0 at its start; nothing if the last one was of no such iteration.
+    std::optional<std::size_t> steps_done;
+    Nanos average;  // of the kernels' durations, summed
   };
   Progress progress() const;
   // What comes now takes another time than what was: averages begin anew.

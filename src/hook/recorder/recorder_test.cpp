@@ -114,17 +114,20 @@ TEST(Recorder, WhatIsPutDownIntoAnotherPlaceEachTimeIsTheSameIteration) {
   }
 }
 
-// Two optimizers, each with its half of one storage.
-TEST(Recorder, AnOptimizerThatUpdatesAnotherPartMakesAnotherStep) {
-  Script script;
-  script.data("w");
-  for (std::uint64_t step = 0; step < 8; ++step) {
-    script.run({.name = "mm", .reads = {"w"}, .makes = {"update"}});
-    script.run({.name = "sgd", .phase = Phase::optimizer, .reads = {"update"}, .fills = "w", .at = 8 * (step % 2)});
-    script.drop("update");
-    script.recorder.anchor();
+// Two optimizers, or two steps by hand, each with its half of one storage.
+TEST(Recorder, AnUpdateOfAnotherPartIsAnotherStep) {
+  for (const Phase phase : {Phase::optimizer, Phase::forward}) {
+    Script script;
+    script.data("w");
+    for (std::uint64_t step = 0; step < 8; ++step) {
+      script.run({.name = "mm", .reads = {"w"}, .makes = {"gradient"}});
+      script.run(
+          {.name = "sgd", .phase = phase, .reads = {"gradient"}, .updates = true, .fills = "w", .at = 8 * (step % 2)});
+      script.drop("gradient");
+      script.recorder.anchor();
+    }
+    EXPECT_EQ(script.trace().kernels.size(), 4u);
   }
-  EXPECT_EQ(script.trace().kernels.size(), 4u);
 }
 
 // It looks less and less often where the same operators never use the same memory, but it goes on looking.

@@ -23,6 +23,7 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
   SegmentKernel& kernel = segment_.kernels.emplace_back();
   kernel.name = event.name;
   kernel.phase = event.phase;
+  kernel.updates = event.updates;
   kernel.shapes = event.shapes;
   kernel.duration = event.duration();
   kernel.gap = gap;
@@ -37,7 +38,7 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap,
                                .writes = touch.writes,
                                .sparse = touch.sparse});
     if (touch.writes && event.updates && known->second.birth_segment != segment_.number)
-      insert_ascending(segment_.updates, touch.storage);
+      insert_ascending(segment_.updates, {touch.storage, touch.begin});
   }
   for (const Birth& birth : event.births)
     kernel.births.push_back(

@@ -27,6 +27,7 @@ struct SegmentAccess {
 struct SegmentKernel {
   std::string_view name;
   Phase phase;
+  bool updates;  // parameters, or an optimizer's state
   std::uint64_t shapes;
   Nanos duration, gap;
   std::vector<SegmentAccess> accesses;
@@ -40,8 +41,8 @@ struct Segment {
   std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;
-  std::uint64_t operators = 0;     // hash of what they do, without the memory that they do it with
-  std::vector<StorageId> updates;  // parameters and states that were written, ascending: tells optimizers apart
+  std::uint64_t operators = 0;   // hash of what they do, without the memory that they do it with
+  std::vector<Updated> updates;  // ascending: tells optimizers apart
 
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
 };

@@ -59,7 +59,8 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report) {
     phases.push_back({.name = std::string(name),
                       .iterations = iterations.size(),
                       .duration = median_of(&RunReport::Iteration::duration, iterations),
-                      .faults = median_of(&RunReport::Iteration::faults, iterations)});
+                      .faults = median_of(&RunReport::Iteration::faults, iterations),
+                      .kernels = median_of(&RunReport::Iteration::kernels, iterations)});
   return phases;
 }
 

@@ -41,7 +41,7 @@ struct RunReport {
     std::string name;
     std::size_t iterations = 0;
     Nanos duration;
-    std::uint64_t faults = 0;
+    std::uint64_t faults = 0, kernels = 0;
   };
   struct Prediction {  // of an iteration with less memory
     double part = 0;   // of the peak

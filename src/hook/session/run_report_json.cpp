@@ -45,7 +45,8 @@ Json phases(const RunReport& report) {
     list.push_back({{"name", phase.name},
                     {"iterations", phase.iterations},
                     {"seconds_per_iteration", seconds(phase.duration)},
-                    {"faults_per_iteration", phase.faults}});
+                    {"faults_per_iteration", phase.faults},
+                    {"operators_per_iteration", phase.kernels}});
   return list;
 }
 

@@ -15,12 +15,12 @@ struct Training {
   // When it last computed something that needs gradients, gradients, or new parameters: counted in ends of iterations,
   // 0 for never.
   std::uint64_t last = 0;
-  std::string step;                // the name of the optimizer step under way
-  int steps_open = 0;              // nested Optimizer.step calls
-  std::vector<StorageId> written;  // by it, ascending
-  int task = -1;                   // the backward pass that it is a part of
-  bool in_closure = false;         // the script's, which the step has called
-  bool closure_ends = false;       // if no more of its backward pass comes
+  std::string step;              // the name of the optimizer step under way
+  int steps_open = 0;            // nested Optimizer.step calls
+  std::vector<Updated> written;  // by it, ascending
+  int task = -1;                 // the backward pass that it is a part of
+  bool in_closure = false;       // the script's, which the step has called
+  bool closure_ends = false;     // if no more of its backward pass comes
 };
 thread_local Training training;
 
@@ -135,7 +135,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->paged());
     if (kernel->event.phase == Phase::optimizer)
       for (const Touch& touch : kernel->event.touches)
-        if (touch.writes) insert_ascending(training.written, touch.storage);
+        if (touch.writes) insert_ascending(training.written, {touch.storage, touch.begin});
     if (follower_ && !op.ignored && is_recorded())
       if (const auto place = follower_->next(signature_of(op.name, accesses.shapes))) {
         kernel->plan = plan_;

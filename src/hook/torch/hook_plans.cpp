@@ -13,9 +13,11 @@ namespace spillway {
 void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
-  if (follower_) follower_->anchor();
+  const Recorder::Progress at = recorder_->progress();
+  if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
   if (planning->may_give_up()) try_plan();
-  if (const auto outcome = planning->take(recorder_->progress())) {
+  const bool iteration_starts = at.steps_done.value_or(0) == 0;
+  if (const auto outcome = iteration_starts ? planning->take(at) : std::nullopt) {
     planning_error_ = outcome->error;
     if (!outcome->error.empty())
       add_notice(session_, std::string("the run goes on ") +

@@ -28,13 +28,13 @@ class Iterations {
   }
 
   // `written`, by the step, tells optimizers apart.
-  void step_ended(Nanos at, const Paged& paged, const std::vector<StorageId>& written) {
+  void step_ended(Nanos at, const Paged& paged, const std::vector<Updated>& written) {
     training_starts(at, paged);
     if (steps_.empty()) {
       forget_iterations(session_);
       begin_ = end_ = first_;
     }
-    const auto is_same = [&](const std::vector<StorageId>& step) {
+    const auto is_same = [&](const std::vector<Updated>& step) {
       return have_one_in_common(step, written) || (step.empty() && written.empty());
     };
     // Where each optimizer makes one step and is thrown away, none is ever the same again.
@@ -101,8 +101,8 @@ class Iterations {
   Kernels kernels_;
   Plan plan_;
   bool started_ = false;
-  Moment first_, begin_, end_;                 // of training; of the iteration under way; of the last one
-  std::vector<std::vector<StorageId>> steps_;  // what those of the optimizers that have made a step in it wrote
+  Moment first_, begin_, end_;               // of training; of the iteration under way; of the last one
+  std::vector<std::vector<Updated>> steps_;  // what those of the optimizers that have made a step in it wrote
 };
 
 }  // namespace spillway

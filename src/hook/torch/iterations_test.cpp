@@ -12,7 +12,7 @@ namespace {
 
 // A script that ends a step each second, in each of which a MiB comes.
 struct IterationsTest : testing::Test {
-  void step(const std::vector<StorageId>& written) {
+  void step(const std::vector<Updated>& written) {
     next();
     iterations.step_ended(now, paged, written);
   }
@@ -44,7 +44,8 @@ struct IterationsTest : testing::Test {
   Paged paged;
 };
 
-const std::vector<StorageId> kFirst{{1}, {2}}, kSecond{{3}}, kThird{{4}, {9}};
+const std::vector<Updated> kFirst{{{1}, {}}, {{2}, {}}}, kSecond{{{3}, {}}},
+    kThird{{{3}, {64}}, {{9}, {}}};  // The last two have parts of one storage.
 
 TEST_F(IterationsTest, EachStepOfOneOptimizerIsOne) {
   for (int i = 0; i < 3; ++i) step(kFirst);
