@@ -102,6 +102,20 @@ def scripts_that_change(spillway):
     print("ok another plan when the batch has changed, faults", faults, flush=True)
 
 
+def models_in_turns(spillway):
+    """Whose turn it is their memory tells, and who is long overdue is no part of the next plan."""
+    script = (SCRIPTS, "takes_turns.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    printed, report = run(spillway, half_of(unlimited), "g10", *script)
+    check(printed == expected, printed, expected)
+    iterations, rounds = report["iterations"], 8
+    moved = [iteration["moved_in_bytes"] for iteration in iterations]
+    check(iterations[rounds - 1]["planned_operators"] == iterations[rounds - 1]["operators"], iterations)
+    check(max(moved[5:rounds]) * 5 < moved[2] * 6, moved)  # With the plan for another's turn it is half as much again.
+    check(report["plan"]["optimizer_steps"] == 1 and moved[-1] * 3 < moved[rounds], report["plan"], moved)
+    print("ok models in turns, and one alone, moved", moved, flush=True)
+
+
 def scripts_that_never_settle(spillway):
     script = (EXAMPLES, "train_unsteady.py", "--steps", "8", "--batch", "4", "--layers", "4")
     expected, unlimited = run(spillway, "4GiB", "uvm", *script)
@@ -183,7 +197,7 @@ def plans_that_lose(spillway):
 
 
 TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time],
-         "changing": [scripts_that_change, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
+         "changing": [scripts_that_change, models_in_turns, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
 
 
 if __name__ == "__main__":
