@@ -72,7 +72,7 @@ class Builder {
       for (const SegmentKernel& kernel : segment.kernels) {
         const std::size_t k = count_++;
         const auto phase = static_cast<std::size_t>(kernel.phase);
-        for (const SegmentAccess& access : kernel.accesses) {
+        for (const SegmentAccess& access : segment.accesses_of(kernel)) {
           Life& life = lives_[life_of(segment.storages[access.storage])];
           if (life.first_use == kNone) life.first_use = k;
           if (life.birth == kNone && life.last_use == kNone) life.reads_first = access.reads;
@@ -80,14 +80,14 @@ class Builder {
           life.read_in[phase] |= access.reads;
           life.written_in[phase] |= access.writes;
         }
-        for (const std::uint32_t birth : kernel.births) {
+        for (const std::uint32_t birth : segment.births_of(kernel)) {
           Life& life = lives_[life_of(segment.storages[birth])];
           life.birth = k;
           if (life.first_use == kNone) life.first_use = k;
           life.last_use = k;
           life.written_in[phase] = true;
         }
-        for (const std::uint32_t freed : kernel.frees) lives_[life_of(segment.storages[freed])].death = k;
+        for (const std::uint32_t freed : segment.frees_of(kernel)) lives_[life_of(segment.storages[freed])].death = k;
       }
   }
 
@@ -96,7 +96,7 @@ class Builder {
   void apply_deaths_at_the_end() {
     if (!iteration_.steady || count_ == 0) return;
     const Segment& last = iteration_.before.back();
-    for (const std::uint32_t freed : last.kernels.back().frees) {
+    for (const std::uint32_t freed : last.frees_of(last.kernels.back())) {
       const auto role = iteration_.roles.find(last.storages[freed].id);
       if (role == iteration_.roles.end()) continue;
       const auto life = index_.find(role->second);
@@ -213,13 +213,13 @@ class Builder {
         kernel.phase = from.phase;
         kernel.duration = times_[k].duration;
         kernel.gap = times_[k].gap;
-        for (const SegmentAccess& access : from.accesses) {
+        for (const SegmentAccess& access : segment.accesses_of(from)) {
           const TensorId tensor = lives_[index_.at(segment.storages[access.storage].id)].tensor;
           const Access entry{.tensor = tensor, .begin = access.begin, .end = access.end, .sparse = access.sparse};
           if (access.reads) kernel.reads.push_back(entry);
           if (access.writes) kernel.writes.push_back(entry);
         }
-        for (const std::uint32_t birth : from.births) {
+        for (const std::uint32_t birth : segment.births_of(from)) {
           const Life& life = lives_[index_.at(segment.storages[birth].id)];
           kernel.writes.push_back({.tensor = life.tensor, .begin = {}, .end = life.bytes});
           result_.births.back().push_back(life.tensor);

@@ -18,22 +18,25 @@ class Matcher {
     if (x.name != y.name) return fmt::format("{} in one and {} in the other", x.name, y.name);
     if (x.phase != y.phase) return fmt::format("{} in different phases", x.name);
     if (x.shapes != y.shapes) return fmt::format("{} with other shapes", x.name);
-    if (x.accesses.size() != y.accesses.size() || x.births.size() != y.births.size())
-      return fmt::format("{} with {} and {} tensors", x.name, x.accesses.size() + x.births.size(),
-                         y.accesses.size() + y.births.size());
-    for (std::size_t i = 0; i < x.births.size(); ++i)
-      if (const Bytes s = a.storages[x.births[i]].bytes, t = b.storages[y.births[i]].bytes; s != t)
+    const auto x_births = a.births_of(x), y_births = b.births_of(y);
+    const std::size_t x_uses = a.accesses_of(x).size(), y_uses = b.accesses_of(y).size();
+    if (x_uses != y_uses || x_births.size() != y_births.size())
+      return fmt::format("{} with {} and {} tensors", x.name, x_uses + x_births.size(), y_uses + y_births.size());
+    for (std::size_t i = 0; i < x_births.size(); ++i)
+      if (const Bytes s = a.storages[x_births[i]].bytes, t = b.storages[y_births[i]].bytes; s != t)
         return fmt::format("{} makes {} and {} bytes", x.name, s.value, t.value);
     return {};
   }
 
   // Empty if they do it with the same memory, else how they differ.
   std::string compare_memory(const Segment& a, const SegmentKernel& x, const Segment& b, const SegmentKernel& y) {
-    for (std::size_t i = 0; i < x.births.size(); ++i)
-      if (!pair(a.storages[x.births[i]], b.storages[y.births[i]], true))
+    const auto x_births = a.births_of(x), y_births = b.births_of(y);
+    for (std::size_t i = 0; i < x_births.size(); ++i)
+      if (!pair(a.storages[x_births[i]], b.storages[y_births[i]], true))
         return fmt::format("{} makes other memory (tensor {})", x.name, i);
-    for (std::size_t i = 0; i < x.accesses.size(); ++i)
-      if (!same_access(a, x.accesses[i], b, y.accesses[i], x.updates || y.updates))
+    const auto x_uses = a.accesses_of(x), y_uses = b.accesses_of(y);
+    for (std::size_t i = 0; i < x_uses.size(); ++i)
+      if (!same_access(a, x_uses[i], b, y_uses[i], x.updates || y.updates))
         return fmt::format("{} uses other memory (argument {})", x.name, i);
     return {};
   }

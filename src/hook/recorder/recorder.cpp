@@ -19,7 +19,7 @@ constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
   live_.insert_or_assign(
       birth.storage,
-      SegmentStorage{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment, .label = birth.label});
+      LiveStorage{{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment, .label = birth.label}});
 }
 
 void Recorder::born_outside(Birth newborn) { birth(newborn, builder_.number()); }
@@ -41,8 +41,9 @@ void Recorder::died_outside(StorageId storage) {
 void Recorder::kernel(const KernelEvent& event) {
   for (const Birth& newborn : event.births) birth(newborn, builder_.number());
   for (const Touch& touch : event.touches)
-    if (const auto used = live_.find(touch.storage); used != live_.end() && used->second.birth_segment == kNotUsedYet)
-      used->second.birth_segment = builder_.number();
+    if (const auto used = live_.find(touch.storage);
+        used != live_.end() && used->second.storage.birth_segment == kNotUsedYet)
+      used->second.storage.birth_segment = builder_.number();
   const Nanos waited = excess(event.stalled_at_start, stalled_at_last_end_);
   const Nanos gap = last_end_.value == 0 ? Nanos{} : excess(excess(event.start, last_end_), waited + left_out_);
   builder_.add(event, gap, live_);
@@ -65,6 +66,7 @@ void Recorder::anchor() {
   builder_.segment().operators = hash_of_operators(builder_.segment());
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
+  builder_.expect(previous_->segment());
   if (first) return;
   if (wanted_ != 0) {
     news_ |= previous_->number() == wanted_ + 1;  // Now what died after its last kernel is known, too.
@@ -98,7 +100,7 @@ void Recorder::strip() {
   for (const SegmentStorage& storage : died) {
     const auto [known, is_new] = places.emplace(storage.id, static_cast<std::uint32_t>(before.storages.size()));
     if (is_new) before.storages.push_back(storage);
-    before.kernels.back().frees.push_back(known->second);
+    before.freed_at_the_end(known->second);
   }
 }
 
@@ -209,22 +211,24 @@ void Recorder::adopt(std::size_t period, Roles roles) {
 void Recorder::sample() {
   if (!found_) return;
   ++missed_;
-  const auto template_segments = pointers(found_->segments);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    const std::size_t place = pending_;
-    const std::size_t seen = previous_->segment().kernels.size(), expected = template_segments[place]->kernels.size();
-    if (place == 0) pending_skipped_ = seen > expected ? seen - expected : 0;
-    if (match(Group(template_segments).first(place + 1), last(place + 1, 0),
-              {.skipped_second = pending_skipped_, .period = template_segments.size()})) {
-      pending_ = place + 1;
+  const auto iteration = pointers(found_->segments);
+  const auto surplus = [&](const Segment& start) {  // kernels at a start that are no part of it
+    const std::size_t seen = start.kernels.size(), expected = iteration.front()->kernels.size();
+    return seen > expected ? seen - expected : 0;
+  };
+  // Where it does not go on, the last few may still be the first ones of another repetition.
+  std::size_t length = pending_ + 1;
+  for (; length > 0; --length) {
+    const auto latest = last(length, 0);
+    if (match(Group(iteration).first(length), latest,
+              {.skipped_second = surplus(*latest.front()), .period = iteration.size()}))
       break;
-    }
-    pending_ = 0;
-    if (place == 0) return;  // else this may be the first of another repetition
   }
-  if (pending_ < template_segments.size()) return;
-  std::size_t place = 0, skipped = pending_skipped_;
-  for (const Segment* segment : last(pending_, 0)) {
+  pending_ = length;
+  if (pending_ < iteration.size()) return;
+  const auto repetition = last(pending_, 0);
+  std::size_t place = 0, skipped = surplus(*repetition.front());
+  for (const Segment* segment : repetition) {
     add_times(*segment, skipped, place);
     place += segment->kernels.size() - std::exchange(skipped, 0);
   }
@@ -241,8 +245,11 @@ void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_
 
 void Recorder::forget_anchors() {
   // What was there before is told apart by segment numbers; it all becomes "from before".
-  for (auto& [id, storage] : live_)
-    if (storage.birth_segment != kNotUsedYet) storage.birth_segment = 0;
+  for (auto& [id, live] : live_) {
+    const bool is_used = live.storage.birth_segment != kNotUsedYet;
+    live = {.storage = live.storage};
+    if (is_used) live.storage.birth_segment = 0;
+  }
   builder_ = SegmentBuilder(0, 0);
   previous_.reset();
   history_.clear();

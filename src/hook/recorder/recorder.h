@@ -88,7 +88,7 @@ class Recorder {
 
   std::uint64_t wanted_;
   std::size_t most_kernels_;
-  std::unordered_map<StorageId, SegmentStorage> live_;
+  LiveStorages live_;
   SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last
@@ -103,9 +103,8 @@ class Recorder {
   std::uint64_t fruitless_ = 0;  // searches among operators that all have come before
   std::uint64_t pause_ = 0;      // anchors until the next search, unless something new comes
   bool news_ = false;
-  bool something_updated_ = false;   // by some segment
-  std::size_t pending_ = 0;          // of the latest segments may become the next repetition of the iteration found
-  std::size_t pending_skipped_ = 0;  // kernels at the start of the first one that are no part of it
+  bool something_updated_ = false;  // by some segment
+  std::size_t pending_ = 0;         // of the latest segments may become the next repetition of the iteration found
 };
 
 }  // namespace spillway

@@ -98,6 +98,20 @@ TEST(Recorder, ATensorThatIsReplacedWhileItsSuccessorLivesBecomesTwo) {
   EXPECT_EQ(carried, 1u);
 }
 
+// Old segments are kept, and scripts may make very long ones only.
+TEST(Recorder, ASegmentThatIsTooLongHoldsNoMemory) {
+  LiveStorages live;
+  SegmentBuilder builder(1, 2);
+  for (std::uint64_t kernel = 1; kernel <= 3; ++kernel) {
+    const StorageId made{kernel};
+    live[made] = {.storage = {.id = made, .bytes = Bytes{1}, .birth_segment = 1}};
+    builder.add({.name = "made", .births = {{.storage = made, .bytes = Bytes{1}}}}, {}, live);
+    EXPECT_EQ(builder.segment().kernels.size(), kernel <= 2 ? kernel : 0);
+  }
+  EXPECT_EQ(builder.segment().kernels_seen, 3u);
+  EXPECT_EQ(builder.segment().kernels.capacity() + builder.segment().births.capacity(), 0u);
+}
+
 TEST(Recorder, WhatIsPutDownIntoAnotherPlaceEachTimeIsTheSameIteration) {
   for (const bool before_the_step : {true, false}) {
     Script script;

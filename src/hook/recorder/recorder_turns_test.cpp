@@ -73,6 +73,23 @@ TEST(RecorderTurns, OptimizersInTurnsAreOneIterationWhereverTheScriptEnds) {
     }
 }
 
+// The iteration found is c c g c, so that the c that ends it may begin the next one as well.
+TEST(RecorderTurns, OneStepTooManyDoesNotHideTheNextRepetition) {
+  Script script;
+  script.data("c");
+  script.data("g");
+  const auto round = [&] {
+    for (const char* net : {"c", "c", "c", "g"}) train(script, net);
+  };
+  for (int i = 0; i < 4; ++i) round();
+  const auto before = script.recorder.progress();
+  ASSERT_EQ(before.steps_each, 4u);
+  train(script, "c");
+  for (int i = 0; i < 4; ++i) round();
+  EXPECT_EQ(script.recorder.progress().iteration, before.iteration);
+  EXPECT_GE(script.recorder.progress().repetitions, before.repetitions + 3);
+}
+
 TEST(RecorderTurns, WhoseTurnsAreLongOverdueTrainsNoMore) {
   const std::vector<std::string> nets = {"a", "b", "c", "d"};
   Script script;
