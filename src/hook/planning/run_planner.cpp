@@ -66,7 +66,7 @@ MachineModel with_spare_blocks(MachineModel machine) {
   return machine;
 }
 
-// Nothing if there is too little for kernels to have all that they use at once: they would run by faults.
+// Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
 Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trace, const Lifetimes& lifetimes,
                                          const MachineModel& machine) {
   if (machine.device.memory == Bytes{}) return std::nullopt;
@@ -309,6 +309,8 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   proposed->iteration = input.iteration.number;
   proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine, input.budget);
   proposed->signatures = input.iteration.signatures;
+  proposed->kernels_with_data = static_cast<std::uint32_t>(std::ranges::count_if(
+      trace.kernels, [](const Kernel& kernel) { return !kernel.reads.empty() || !kernel.writes.empty(); }));
   proposed->anchors = input.iteration.anchors;
   proposed->run = run_plan(std::move(best->plan), std::move(blocks));
   planned.plan = std::move(proposed);

@@ -36,9 +36,10 @@ struct Updated {
   friend auto operator<=>(const Updated&, const Updated&) = default;
 };
 
-// Both ascending. An optimizer's steps have some of what they write in common, though each may leave some out; those of
-// two optimizers have nothing.
-inline bool have_one_in_common(const std::vector<Updated>& a, const std::vector<Updated>& b) {
+// Of two steps, both ascending: an optimizer's have some of what they write in common, though each may leave some out;
+// those of two optimizers have nothing.
+inline bool are_of_one_optimizer(const std::vector<Updated>& a, const std::vector<Updated>& b) {
+  if (a.empty() && b.empty()) return true;
   for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
     if (*x == *y) return true;
     *x < *y ? ++x : ++y;

@@ -10,7 +10,7 @@ Follower::Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint3
   for (std::uint32_t kernel = 0; kernel < signatures_.size(); ++kernel) places_[signatures_[kernel]].push_back(kernel);
 }
 
-std::optional<std::uint32_t> Follower::next(std::uint64_t signature) {
+std::optional<std::uint32_t> Follower::next(std::uint64_t signature, bool makes_views) {
   if (at_ < signatures_.size() && signatures_[at_] == signature) {
     agreed_ = 0;
     return at_++;
@@ -18,11 +18,12 @@ std::optional<std::uint32_t> Follower::next(std::uint64_t signature) {
   // Kernels may have been left out: the nearest place ahead where this and the next ones agree.
   if (agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature) {
     ++ahead_;
-    if (++agreed_ < kSure) return std::nullopt;
+    if (makes_views || ++agreed_ < kSure) return std::nullopt;
     agreed_ = 0;
     at_ = ahead_;
     return at_ - 1;
   }
+  if (makes_views) return std::nullopt;
   agreed_ = 0;
   const auto known = places_.find(signature);
   if (known == places_.end()) return std::nullopt;

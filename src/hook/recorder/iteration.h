@@ -28,18 +28,21 @@ class KernelTimes {
  public:
   void add(const KernelTime& time);
   KernelTime median() const;
-  // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more.
+  // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more. What takes much longer
+  // once (the script was stopped, another program ran) counts as longer by so much that it would show if it went on.
   const KernelTime& average() const { return average_; }
-  void restart_average() { has_average_ = false; }
+  void restart_average() { averaged_ = 0; }
 
  private:
   static constexpr std::size_t kMost = 64;
   static constexpr double kNewest = 0.3;  // the newest one's weight
+  static constexpr std::uint64_t kMostTimes = 4;
+  static constexpr Nanos kAlwaysPossible{1'000'000};
 
   std::vector<Nanos> durations_, gaps_;
   std::uint64_t stride_ = 1, seen_ = 0;
   KernelTime average_;
-  bool has_average_ = false;
+  std::uint64_t averaged_ = 0;
 };
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments);

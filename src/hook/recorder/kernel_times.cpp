@@ -6,13 +6,16 @@
 namespace spillway {
 
 void KernelTimes::add(const KernelTime& time) {
-  const auto average = [](Nanos old, Nanos newest) {
+  const auto average = [&](Nanos old, Nanos newest) {
+    const auto most = [](Nanos usual) { return usual * kMostTimes + kAlwaysPossible; };
+    newest = std::min(newest, most(old));
+    if (averaged_ == 1) old = std::min(old, most(newest));
     return Nanos{static_cast<std::uint64_t>(static_cast<double>(old.value) * (1 - kNewest) +
                                             static_cast<double>(newest.value) * kNewest)};
   };
   average_ =
-      has_average_ ? KernelTime{average(average_.duration, time.duration), average(average_.gap, time.gap)} : time;
-  has_average_ = true;
+      averaged_ > 0 ? KernelTime{average(average_.duration, time.duration), average(average_.gap, time.gap)} : time;
+  ++averaged_;
   if (seen_++ % stride_ != 0) return;
   if (durations_.size() == kMost) {
     for (std::size_t i = 0; i < kMost / 2; ++i) {

@@ -114,9 +114,7 @@ std::vector<const Segment*> Recorder::last(std::size_t count, std::size_t before
   return {end - static_cast<std::ptrdiff_t>(count), end};
 }
 
-bool Recorder::same_updates(const Segment& a, const Segment& b) {
-  return have_one_in_common(a.updates, b.updates) || (a.updates.empty() && b.updates.empty());
-}
+bool Recorder::same_updates(const Segment& a, const Segment& b) { return are_of_one_optimizer(a.updates, b.updates); }
 
 // Of the segments kept, the latest last, whether each makes the same step as one of these. Those of which nothing is
 // known do.

@@ -63,10 +63,10 @@ std::string plan_text(const RunReport& report) {
               : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));
 }
 
-// The first iteration of a script makes more than the others (the optimizer's states), but not twice as much.
+// The first iteration of a script makes more than the others (the optimizer's states), but not half as much again.
 bool are_alike(const RunReport::Phase& a, const RunReport::Phase& b) {
   const auto [least, most] = std::minmax(a.kernels, b.kernels);
-  return most < 2 * least || most == 0;
+  return 2 * most < 3 * least || most == 0;
 }
 
 // "3 iterations, 4.210 s and 12 faults each (median), 1.31 times as fast as demand paging"
@@ -116,19 +116,21 @@ std::string prediction_table(const RunReport& report) {
                    : has_least ? "not known"
                                : "cannot run",
                    runs && now > 0 ? fmt::format("{:.2f}", then / now) : "",
-                   !runs                       ? has_least ? "page faults" : ""
+                   !runs                       ? has_least ? "no plan" : ""
                    : prediction.policy.empty() ? "nothing"
                                                : prediction.policy});
   }
   const Bytes least = report.least_device_budget;
   const bool needs_more = std::ranges::any_of(report.predictions, [&](const auto& one) { return one.device < least; });
-  const bool by_faults =
+  const bool not_known =
       std::ranges::any_of(report.predictions, [&](const auto& one) { return !one.iteration && one.device >= least; });
   return fmt::format(
       "\nPredicted with less memory, once a plan of --policy auto is followed{}:\n{}{}",
       needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text(),
-      by_faults ? "not known: some kernel uses more at a time than plans may count on there, and page faults serve it\n"
-                : "");
+      not_known
+          ? "not known: what no plan moves (small tensors, large ones whose successors come while they live) leaves "
+            "too little there, or the SSD cannot take the rest\n"
+          : "");
 }
 
 std::string unmanaged_text(const RunReport& report) {

@@ -137,11 +137,11 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
       for (const Touch& touch : kernel->event.touches)
         if (touch.writes) insert_ascending(training.written, {touch.storage, touch.begin});
     if (follower_ && !op.ignored && is_recorded())
-      if (const auto place = follower_->next(signature_of(op.name, accesses.shapes))) {
+      if (const auto place = follower_->next(signature_of(op.name, accesses.shapes), op.makes_views)) {
         kernel->plan = plan_;
         kernel->place = {*place};
       }
-    if (!op.ignored && is_recorded()) iterations_.kernel_starts(kernel->plan != nullptr);
+    if (!op.ignored && !op.makes_views && is_recorded()) iterations_.kernel_starts(kernel->plan != nullptr);
     foreign_.used(accesses.foreign, remains);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }

@@ -9,14 +9,15 @@
 
 namespace spillway {
 
-// Between two optimizer steps: a plan that is ready is taken up, or one is asked for.
+// Between two optimizer steps: a plan that is ready is taken up where an iteration starts, or one is asked for.
 void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   const Recorder::Progress at = recorder_->progress();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
   if (planning->may_give_up()) try_plan();
-  const bool iteration_starts = at.steps_done.value_or(0) == 0;
+  // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
+  const bool iteration_starts = at.iteration != 0 && at.steps_done.value_or(0) == 0;
   if (const auto outcome = iteration_starts ? planning->take(at) : std::nullopt) {
     planning_error_ = outcome->error;
     if (!outcome->error.empty())
@@ -95,7 +96,7 @@ void Hook::follow_plan(bool again) {
     memory_->planning()->averages_restarted();
     tried_.repetitions = 0;
   }
-  iterations_.follows(plan_->run.kernels, plan_->anchors.size());
+  iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,
            {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),

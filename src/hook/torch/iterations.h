@@ -34,9 +34,7 @@ class Iterations {
       forget_iterations(session_);
       begin_ = end_ = first_;
     }
-    const auto is_same = [&](const std::vector<Updated>& step) {
-      return have_one_in_common(step, written) || (step.empty() && written.empty());
-    };
+    const auto is_same = [&](const std::vector<Updated>& step) { return are_of_one_optimizer(step, written); };
     // Where each optimizer makes one step and is thrown away, none is ever the same again.
     if (steps_.size() == kMostSteps || std::ranges::any_of(steps_, is_same)) {
       steps_.clear();
@@ -53,9 +51,9 @@ class Iterations {
     report(begin, false);
   }
 
-  // From the next iteration on: a plan of so many kernels for as many steps; 0: none.
+  // From the next iteration on: a plan of so many such kernels for as many steps; 0: none.
   void follows(std::uint64_t kernels, std::uint64_t steps) { plan_ = {kernels, steps}; }
-  // A kernel of the training starts.
+  // A kernel of the training starts, one that does not only make views.
   void kernel_starts(bool planned) {
     ++kernels_.all;
     kernels_.planned += planned;

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cerrno>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -25,6 +27,8 @@ Result<std::thread> quiet_thread(const char* name, F&& body) {
     thread = std::thread(std::forward<F>(body));
   } catch (const std::system_error& refused) {
     error = refused.code().value();
+  } catch (const std::bad_alloc&) {
+    error = ENOMEM;
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0)
