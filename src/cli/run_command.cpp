@@ -237,11 +237,14 @@ Result<int> run(const RunOptions& options) {
     const bool was_killed =
         supervised.exit_status > 128 && supervised.exit_status < 128 + NSIG && supervised.exit_status != 128 + SIGINT;
     std::optional<Progress> progress;
-    if (!options.quiet) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
-    add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
-      if (progress) progress->at(++made);
-      return !was_killed && !has_waiting_signal();  // They are blocked since the script has ended.
-    });
+    if (!options.quiet && !was_killed) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
+    if (was_killed)
+      (report.unlimited ? report.not_predicted : report.no_outlook) = "the script was ended by a signal";
+    else
+      add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
+        if (progress) progress->at(++made);
+        return !has_waiting_signal();  // They are blocked since the script has ended.
+      });
   }
   if (hangs && report.unlimited) report.not_predicted = "a disk had stopped answering";
   if (unasked) {  // Nobody asked for that trace.

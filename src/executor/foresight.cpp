@@ -29,21 +29,28 @@ std::uint64_t Foresight::next_use(std::uint32_t row, KernelId after) const {
   return next != uses.end() ? iteration_ * kernels_ + next->value : (iteration_ + 1) * kernels_ + uses.front().value;
 }
 
+void Foresight::expect(std::uint32_t row, std::uint64_t next) {
+  const bool listed = by_next_use_.erase({next_[row], row}) > 0;
+  const bool listed_dead = dead_by_next_use_.erase({next_[row], row}) > 0;
+  next_[row] = next;
+  if (listed) by_next_use_.emplace(next, row);
+  if (listed_dead) dead_by_next_use_.emplace(next, row);
+}
+
 void Foresight::passed(KernelId kernel) {
   if (kernel.value >= kernels_) return;
   if (kernel < last_) {
-    ++iteration_;
+    const std::uint64_t start = ++iteration_ * kernels_;
     stayed_.clear();
+    // Their kernels were left out.
+    while (!by_next_use_.empty() && by_next_use_.begin()->first < start) {
+      const std::uint32_t row = by_next_use_.begin()->second;
+      expect(row, start + rows_[row].uses.front().value);
+    }
   }
   last_ = kernel;
   ++passed_;
-  for (const std::uint32_t row : used_at_[kernel.value]) {
-    const bool listed = by_next_use_.erase({next_[row], row}) > 0;
-    const bool listed_dead = dead_by_next_use_.erase({next_[row], row}) > 0;
-    next_[row] = next_use(row, kernel);
-    if (listed) by_next_use_.emplace(next_[row], row);
-    if (listed_dead) dead_by_next_use_.emplace(next_[row], row);
-  }
+  for (const std::uint32_t row : used_at_[kernel.value]) expect(row, next_use(row, kernel));
 }
 
 void Foresight::used(BlockRange blocks) {

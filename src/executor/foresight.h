@@ -51,6 +51,7 @@ class Foresight {
   };
 
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
+  void expect(std::uint32_t row, std::uint64_t next);
   bool could_leave(BlockId block, const PageTable& table) const;
   Use& use(BlockId block);
 

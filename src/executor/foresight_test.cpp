@@ -35,6 +35,12 @@ TEST_F(FourBlocks, WhatIsUsedLastLeaves) {
   EXPECT_EQ(foresight.victim(table), BlockId{0});
 }
 
+TEST_F(FourBlocks, WhoseKernelWasLeftOutIsUsedInTheNextIteration) {
+  for (const std::uint32_t kernel : {0u, 1u, 3u, 0u}) run(kernel);
+  table.pin({0});
+  EXPECT_EQ(foresight.victim(table), BlockId{2});
+}
+
 TEST_F(FourBlocks, WhatIsPinnedDeadOrAwayIsPassedOver) {
   table.pin({2});
   EXPECT_EQ(foresight.victim(table), BlockId{3});

@@ -81,10 +81,16 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trac
   return Best{std::move(plan), result};
 }
 
-std::unexpected<Error> too_little_for(std::string_view whom, const MachineModel& machine) {
-  return fail(Errc::unavailable,
-              fmt::format("what a plan may count on is too little for {}: {} of the device, {} on the SSD", whom,
-                          to_text(machine.device.memory), to_text(machine.ssd_capacity())));
+std::unexpected<Error> too_little_for(std::string_view whom, const PlanningInput& input) {
+  const Bytes replaced = room_for_replaced(input.iteration.trace);
+  const std::string kept =
+      replaced > Bytes{} ? fmt::format(" ({} are kept free for tensors that are replaced while their successors live)",
+                                       to_text(replaced))
+                         : "";
+  return fail(Errc::unavailable, fmt::format("what a plan may count on is too little for {}: {} of the device's {}{}, "
+                                             "and {} on the SSD",
+                                             whom, to_text(input.machine.device.memory), to_text(input.budget), kept,
+                                             to_text(input.machine.ssd_capacity())));
 }
 
 // Of the policies that the run may follow; nothing if none can. `goes_on` is asked before each.
@@ -99,7 +105,7 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     if (!allowed || !runs_for_real(policy)) continue;
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
-    if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input.machine);
+    if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input);
     if (asked_for) return candidate;
     if (!candidate)
       failure = std::move(candidate).error();
@@ -291,7 +297,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (!best) {
     TRY(best, best_of(blocks, input, [] { return true; }));
   }
-  if (!best) return too_little_for("any policy", input.machine);
+  if (!best) return too_little_for("any policy", input);
   if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(blocks.trace);
   best->plan.machine_name = input.machine.name;

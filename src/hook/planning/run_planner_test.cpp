@@ -271,6 +271,10 @@ TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   ASSERT_TRUE(predicted);
   EXPECT_TRUE((*predicted)[0].iteration);
   EXPECT_FALSE((*predicted)[1].iteration) << "nothing is left beside what no plan moves";
+  const auto proposed = plan_run(input_of(trace, "auto", 0), set_apart);
+  ASSERT_FALSE(proposed);
+  EXPECT_TRUE(proposed.error().message.contains("(32 MiB are kept free for tensors that are replaced"))
+      << proposed.error().message;
 }
 
 TEST(RunPlanner, WithoutAddressesThereIsNoPlanAndAReason) {
