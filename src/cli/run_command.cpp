@@ -239,7 +239,8 @@ Result<int> run(const RunOptions& options) {
     std::optional<Progress> progress;
     if (!options.quiet && !was_killed) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
     if (was_killed)
-      (report.unlimited ? report.not_predicted : report.no_outlook) = "the script was ended by a signal";
+      (report.unlimited ? report.not_predicted : report.no_outlook) =
+          fmt::format("the script ended with status {}, that of a signal", supervised.exit_status);
     else
       add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
         if (progress) progress->at(++made);

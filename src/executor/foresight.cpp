@@ -40,14 +40,13 @@ void Foresight::expect(std::uint32_t row, std::uint64_t next) {
 void Foresight::passed(KernelId kernel) {
   if (kernel.value >= kernels_) return;
   if (kernel < last_) {
-    const std::uint64_t start = ++iteration_ * kernels_;
+    ++iteration_;
     stayed_.clear();
-    // Their kernels were left out.
-    while (!by_next_use_.empty() && by_next_use_.begin()->first < start) {
-      const std::uint32_t row = by_next_use_.begin()->second;
-      expect(row, start + rows_[row].uses.front().value);
-    }
   }
+  // What was to be used before: those kernels were left out.
+  for (const auto* rows : {&by_next_use_, &dead_by_next_use_})
+    while (!rows->empty() && rows->begin()->first < iteration_ * kernels_ + kernel.value)
+      expect(rows->begin()->second, next_use(rows->begin()->second, kernel));
   last_ = kernel;
   ++passed_;
   for (const std::uint32_t row : used_at_[kernel.value]) expect(row, next_use(row, kernel));

@@ -12,7 +12,11 @@ Follower::Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint3
 
 std::optional<std::uint32_t> Follower::next(std::uint64_t signature, bool makes_views) {
   if (at_ < signatures_.size() && signatures_[at_] == signature) {
-    agreed_ = 0;
+    const bool goes_on_ahead = agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature;
+    if (!makes_views)
+      agreed_ = 0;
+    else if (goes_on_ahead)
+      ++ahead_;
     return at_++;
   }
   // Kernels may have been left out: the nearest place ahead where this and the next ones agree.

@@ -28,21 +28,23 @@ class KernelTimes {
  public:
   void add(const KernelTime& time);
   KernelTime median() const;
-  // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more. What takes much longer
-  // once (the script was stopped, another program ran) counts as longer by so much that it would show if it went on.
+  // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more. What takes very long once
+  // (the script was stopped, another program ran) counts as kMostGrowth times the average.
   const KernelTime& average() const { return average_; }
   void restart_average() { averaged_ = 0; }
 
  private:
   static constexpr std::size_t kMost = 64;
   static constexpr double kNewest = 0.3;  // the newest one's weight
-  static constexpr std::uint64_t kMostTimes = 4;
-  static constexpr Nanos kAlwaysPossible{1'000'000};
+  static constexpr std::uint64_t kMostGrowth = 4;
+  static constexpr Nanos kAllowance{1'000'000};  // and this, since many averages are of nanoseconds
+
+  Nanos follow(Nanos average, Nanos newest, Nanos last, Nanos before_last) const;
 
   std::vector<Nanos> durations_, gaps_;
   std::uint64_t stride_ = 1, seen_ = 0;
-  KernelTime average_;
-  std::uint64_t averaged_ = 0;
+  KernelTime average_, last_, before_last_;
+  std::uint64_t averaged_ = 0;  // in the average
 };
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments);

@@ -1,21 +1,25 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/median.h"
 #include "hook/recorder/iteration.h"
 
 namespace spillway {
 
+Nanos KernelTimes::follow(Nanos average, Nanos newest, Nanos last, Nanos before_last) const {
+  if (averaged_ == 0) return newest;
+  if (averaged_ == 2) return spillway::median(std::vector{newest, last, before_last});
+  // If it is much longer, and goes on, it counts from the second time on.
+  if (averaged_ > 2) newest = std::min(newest, std::max(average * kMostGrowth + kAllowance, last));
+  return Nanos{static_cast<std::uint64_t>(static_cast<double>(average.value) * (1 - kNewest) +
+                                          static_cast<double>(newest.value) * kNewest)};
+}
+
 void KernelTimes::add(const KernelTime& time) {
-  const auto average = [&](Nanos old, Nanos newest) {
-    const auto most = [](Nanos usual) { return usual * kMostTimes + kAlwaysPossible; };
-    newest = std::min(newest, most(old));
-    if (averaged_ == 1) old = std::min(old, most(newest));
-    return Nanos{static_cast<std::uint64_t>(static_cast<double>(old.value) * (1 - kNewest) +
-                                            static_cast<double>(newest.value) * kNewest)};
-  };
-  average_ =
-      averaged_ > 0 ? KernelTime{average(average_.duration, time.duration), average(average_.gap, time.gap)} : time;
+  average_ = {follow(average_.duration, time.duration, last_.duration, before_last_.duration),
+              follow(average_.gap, time.gap, last_.gap, before_last_.gap)};
   ++averaged_;
+  before_last_ = std::exchange(last_, time);
   if (seen_++ % stride_ != 0) return;
   if (durations_.size() == kMost) {
     for (std::size_t i = 0; i < kMost / 2; ++i) {

@@ -126,7 +126,7 @@ std::vector<SegmentStorage> drop_prefix(Segment& segment, std::size_t count) {
       if (!segment.born_here(freed)) died.push_back(segment.storages[freed]);
   }
   segment.kernels.erase(segment.kernels.begin(), segment.kernels.begin() + static_cast<std::ptrdiff_t>(count));
-  const auto drop = [&](auto& all, OwnPart SegmentKernel::* part) {
+  const auto drop = [&](auto& all, Slice SegmentKernel::* part) {
     const std::uint32_t begin = (segment.kernels.front().*part).begin;
     all.erase(all.begin(), all.begin() + begin);
     for (SegmentKernel& kernel : segment.kernels) {
@@ -144,6 +144,9 @@ std::vector<SegmentStorage> drop_prefix(Segment& segment, std::size_t count) {
     kernel.frees = {.begin = begin, .end = static_cast<std::uint32_t>(frees.size())};
   }
   segment.frees = std::move(frees);
+  segment.kernels.shrink_to_fit();  // An evaluation may have had many times as much, and segments are kept.
+  segment.accesses.shrink_to_fit();
+  segment.births.shrink_to_fit();
   return died;
 }
 

@@ -26,7 +26,7 @@ struct SegmentAccess {
 };
 
 // Where in a list of all kernels of the segment one's own are.
-struct OwnPart {
+struct Slice {
   std::uint32_t begin = 0, end = 0;
 };
 
@@ -36,7 +36,7 @@ struct SegmentKernel {
   bool updates;  // parameters, or an optimizer's state
   std::uint64_t shapes;
   Nanos duration, gap;
-  OwnPart accesses, births, frees;
+  Slice accesses, births, frees;
 };
 
 // What happened between two anchors (ends of optimizer steps). Complete in itself, so that old ones can be dropped.

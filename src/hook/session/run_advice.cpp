@@ -120,7 +120,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, "no plan is possible with it, or with less than twice as much");
+    return waits(report, "no plan is possible with what this run had");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }

@@ -155,7 +155,7 @@ TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no plan "
-            "is possible with it, or with less than twice as much");
+            "is possible with what this run had");
   report.outlook.reset();
   report.no_outlook = "no iteration repeated itself";
   EXPECT_EQ(advice().sentence,

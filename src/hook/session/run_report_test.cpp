@@ -188,6 +188,12 @@ TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
   EXPECT_TRUE(to_table(report()).contains("0 faults each (median), of 30 operators (the first iteration: 130)\n"))
       << to_table(report());
   EXPECT_EQ(json()["phases"][2]["operators_per_iteration"], 30);
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .kernels = 130, .planned = true});
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .kernels = 85, .planned = true});
+  EXPECT_TRUE(
+      to_table(report()).contains("planned       3 iterations, 1.000 s and 0 faults each (median), 2.00 times as "
+                                  "fast as learning\n"))
+      << to_table(report());
 }
 
 TEST_F(RunReportTest, SaysWhatOfPlannedIterationsIsInNoPlan) {

@@ -141,7 +141,6 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
         kernel->plan = plan_;
         kernel->place = {*place};
       }
-    if (!op.ignored && !op.makes_views && is_recorded()) iterations_.kernel_starts(kernel->plan != nullptr);
     foreign_.used(accesses.foreign, remains);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
@@ -163,7 +162,9 @@ void Hook::kernel_ends() {
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   if (kernel->known_to_memory) memory_->kernel_done();
   if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
+  const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const std::scoped_lock lock(mutex_);
+  if (has_data && !kernel->op->ignored && is_recorded()) iterations_.kernel_ended(kernel->plan != nullptr);
   if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
   if (!recorder_) return;
   if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);
@@ -332,7 +333,14 @@ void Hook::finish() {
   if (recorder_ && something_moved())
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
-  if (recorder_ && memory_->planning() && something_moved()) session_.state.not_planned.set(why_not_planned());
+  if (recorder_ && memory_->planning() && something_moved()) {
+    // What was made within an iteration that nobody ended.
+    if (const auto outcome = memory_->planning()->take(recorder_->progress())) {
+      planning_error_ = outcome->error;
+      if (outcome->plan) plan_ = outcome->plan;
+    }
+    session_.state.not_planned.set(why_not_planned());
+  }
   if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();
 }

@@ -51,10 +51,10 @@ class Iterations {
     report(begin, false);
   }
 
-  // From the next iteration on: a plan of so many such kernels for as many steps; 0: none.
+  // From the next iteration on: a plan of so many kernels that use data, for as many steps; 0: none.
   void follows(std::uint64_t kernels, std::uint64_t steps) { plan_ = {kernels, steps}; }
-  // A kernel of the training starts, one that does not only make views.
-  void kernel_starts(bool planned) {
+  // One of the training, that did more than make views.
+  void kernel_ended(bool planned) {
     ++kernels_.all;
     kernels_.planned += planned;
   }

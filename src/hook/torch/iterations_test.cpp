@@ -86,7 +86,7 @@ TEST_F(IterationsTest, OneIsPlannedThatHasMostOfThePlanOrLittleElse) {
     iterations.training_starts(now, paged);
     iterations.follows(kernels, steps);
     for (const auto& [all, planned, expected] : cases) {
-      for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_starts(kernel < planned);
+      for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_ended(kernel < planned);
       step(kFirst);
       const EndedIteration& last = session->state.iterations[session->state.iteration_count.load() - 1];
       EXPECT_EQ(last.planned.load() != 0, expected) << all << " " << planned;
