@@ -5,14 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "executor/executor.h"
-#include "plan/plan.h"
+#include "executor/executor_script.h"
 
 namespace spillway {
 namespace {
 
 // One tensor that a plan brings back, its copy kept, when kernel 0 starts, and evicts when kernel 1 has ended.
-struct KeptCopy {
+struct KeptCopy : ExecutorScript {
   explicit KeptCopy(Bytes ssd = kBlockBytes * 10, std::uint32_t device = 4) {
     plan.prefetches = {{{0}, {0}, true}};
     plan.evictions = {{{0}, {1}, Tier::ssd}};
@@ -26,17 +25,12 @@ struct KeptCopy {
     come = last_move();
     EXPECT_TRUE(come.clean);
   }
-  void tell(const Event& event) { executor->on(event, commands); }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
     if (kernel > 0) tell(KernelDone{{0}});
     tell(KernelReady{{0}, {kernel}, accesses});
   }
   BlockState state() const { return executor->table().state({0}); }
-  const Move& last_move() const { return std::get<Move>(commands.back()); }
 
-  Plan plan;
-  std::optional<Executor> executor;
-  std::vector<Command> commands;
   Move come;
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/plan.h"
+#include "executor/executor_script.h"
 
 namespace spillway {
 namespace {
@@ -101,7 +101,7 @@ TEST(Executor, AnEvictionThatWaitsIsForgottenWhenItsTensorDiesAndAnotherOneIsBor
 }
 
 // Two tensors of one block that a plan brings back when kernel 0 starts, the second one once the first has come.
-struct TwoPrefetches {
+struct TwoPrefetches : ExecutorScript {
   TwoPrefetches() {
     plan.prefetches = {{{0}, {0}}, {{1}, {0}}};
     plan.evictions = {{{1}, {1}, Tier::ssd}};
@@ -114,17 +114,12 @@ struct TwoPrefetches {
     tell(KernelReady{{0}, {0}, {}});
     first = last_move();
   }
-  void tell(const Event& event) { executor->on(event, commands); }
   void start_kernel_1_with(std::uint32_t tensor) {
     const BlockAccess access[] = {{.blocks = {{tensor}, 1}}};
     tell(KernelDone{{0}});
     tell(KernelReady{{0}, {1}, access});
   }
-  const Move& last_move() const { return std::get<Move>(commands.back()); }
 
-  Plan plan;
-  std::optional<Executor> executor;
-  std::vector<Command> commands;
   Move first;
 };
 

@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/executor.h"
-#include "plan/plan.h"
+#include "executor/executor_script.h"
 
 namespace spillway {
 namespace {
@@ -63,7 +62,7 @@ TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
 }
 
 // A plan of two kernels that use blocks 0 and 1, or bring them back, and three blocks of which it knows nothing.
-struct OthersBlocks {
+struct OthersBlocks : ExecutorScript {
   explicit OthersBlocks(bool brings_back) {
     if (brings_back) plan.prefetches = {{{0}, {0}}};
     PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
@@ -74,7 +73,6 @@ struct OthersBlocks {
     for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
     executor->adopt(plan, 2, {.homes = homes, .rows = rows, .births = {}});
   }
-  void tell(const Event& event) { executor->on(event, commands); }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
     tell(KernelReady{{0}, {kernel}, accesses});
     tell(KernelDone{{0}});
@@ -87,11 +85,8 @@ struct OthersBlocks {
     return std::nullopt;
   }
 
-  Plan plan;
   std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}};
   std::vector<Foresight::Row> rows = {{{{0}, 1}, {{0}}}, {{{1}, 1}, {{1}}}};
-  std::optional<Executor> executor;
-  std::vector<Command> commands;
 };
 
 TEST(Victims, WhatNoKernelHasUsedForIterationsLeavesBeforeWhatThePlanNeeds) {

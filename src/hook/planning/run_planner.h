@@ -54,7 +54,7 @@ struct ProposedPlan {
   Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
   LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
-  std::uint32_t kernels_with_data = 0;    // of these, those that do more than make views
+  std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
   std::vector<std::uint32_t> anchors;
   // By kernel: where to put what it makes, in order; nothing for what may lie anywhere.
   std::vector<std::vector<std::optional<std::uint64_t>>> births;

@@ -11,17 +11,14 @@ Follower::Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint3
 }
 
 std::optional<std::uint32_t> Follower::next(std::uint64_t signature, bool makes_views) {
+  // Kernels may have been left out: the nearest place ahead where this and the next ones agree.
+  const bool agrees_ahead = agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature;
+  if (agrees_ahead) ++ahead_;
   if (at_ < signatures_.size() && signatures_[at_] == signature) {
-    const bool goes_on_ahead = agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature;
-    if (!makes_views)
-      agreed_ = 0;
-    else if (goes_on_ahead)
-      ++ahead_;
+    if (!makes_views) agreed_ = 0;
     return at_++;
   }
-  // Kernels may have been left out: the nearest place ahead where this and the next ones agree.
-  if (agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature) {
-    ++ahead_;
+  if (agrees_ahead) {
     if (makes_views || ++agreed_ < kSure) return std::nullopt;
     agreed_ = 0;
     at_ = ahead_;

@@ -29,7 +29,7 @@ class KernelTimes {
   void add(const KernelTime& time);
   KernelTime median() const;
   // An exponentially weighted moving average (TENSILE section IV-E): what is new counts more. What takes very long once
-  // (the script was stopped, another program ran) counts as kMostGrowth times the average.
+  // (the script was stopped, another program ran) counts as at most kMostGrowth times the average and kAllowance.
   const KernelTime& average() const { return average_; }
   void restart_average() { averaged_ = 0; }
 
@@ -37,14 +37,14 @@ class KernelTimes {
   static constexpr std::size_t kMost = 64;
   static constexpr double kNewest = 0.3;  // the newest one's weight
   static constexpr std::uint64_t kMostGrowth = 4;
-  static constexpr Nanos kAllowance{1'000'000};  // and this, since many averages are of nanoseconds
+  static constexpr Nanos kAllowance{1'000'000};  // many averages are of nanoseconds
 
   Nanos follow(Nanos average, Nanos newest, Nanos last, Nanos before_last) const;
 
   std::vector<Nanos> durations_, gaps_;
   std::uint64_t stride_ = 1, seen_ = 0;
   KernelTime average_, last_, before_last_;
-  std::uint64_t averaged_ = 0;  // in the average
+  std::uint64_t averaged_ = 0;  // so many times
 };
 
 std::vector<const Segment*> pointers(const std::vector<Segment>& segments);

@@ -52,7 +52,7 @@ class Recorder {
     std::uint64_t repetitions = 0;  // in the averages
     std::uint64_t steps = 0;        // anchors so far
     std::uint64_t steps_each = 0;   // anchors in an iteration
-    // Of the one that the script is in, 0 at its start; nothing if the last one was of no such iteration.
+    // Anchors of the iteration that the script is in, 0 at its start; nothing if the latest step was of no such one.
     std::optional<std::size_t> steps_done;
     Nanos average;  // of the kernels' durations, summed
   };

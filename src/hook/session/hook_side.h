@@ -90,7 +90,7 @@ struct IterationFigures {
   std::uint64_t duration_ns = 0, steps = 0, faults = 0;
   std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
   std::uint64_t waited_ns = 0;                     // in which some thread waited for memory
-  std::uint64_t kernels = 0, planned_kernels = 0;  // that used data; of these, a plan's
+  std::uint64_t kernels = 0, planned_kernels = 0;  // that used managed memory; of these, a plan's
   bool planned = false;                            // it followed a plan
 };
 // One iteration of the script has ended. Called by one thread only.

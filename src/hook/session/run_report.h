@@ -21,7 +21,7 @@ struct RunReport {
     std::uint64_t faults = 0;
     Bytes in, out;                                   // moved to the device and from it
     Nanos waited;                                    // in which some thread waited for memory
-    std::uint64_t kernels = 0, planned_kernels = 0;  // that used data; of these, a plan's
+    std::uint64_t kernels = 0, planned_kernels = 0;  // that used managed memory; of these, a plan's
     bool planned = false;                            // it followed a plan
   };
   struct PlanTaken {

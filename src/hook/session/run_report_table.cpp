@@ -63,7 +63,7 @@ std::string plan_text(const RunReport& report) {
               : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));
 }
 
-// The first iteration of a script makes more than the others (the optimizer's states), but hardly half as much again.
+// The first iteration of a script makes more than the others: the optimizer's states, usually less than half as many.
 bool are_alike(const RunReport::Phase& a, const RunReport::Phase& b) {
   const auto [least, most] = std::minmax(a.kernels, b.kernels);
   return 2 * most < 3 * least || most == 0;

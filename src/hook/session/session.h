@@ -106,7 +106,7 @@ struct EndedIteration {
   std::atomic<std::uint64_t> faults{0};
   std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
   std::atomic<std::uint64_t> waited_ns{0};
-  std::atomic<std::uint64_t> kernels{0}, planned_kernels{0};  // that used data; of these, a plan's
+  std::atomic<std::uint64_t> kernels{0}, planned_kernels{0};  // that used managed memory; of these, a plan's
   std::atomic<std::uint64_t> planned{0};                      // 1: it followed a plan
 };
 

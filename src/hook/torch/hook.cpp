@@ -334,10 +334,10 @@ void Hook::finish() {
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
   if (recorder_ && memory_->planning() && something_moved()) {
-    // What was made within an iteration that nobody ended.
+    // What was made within an iteration that nobody ended. A plan that is followed stays: kernels may still run.
     if (const auto outcome = memory_->planning()->take(recorder_->progress())) {
       planning_error_ = outcome->error;
-      if (outcome->plan) plan_ = outcome->plan;
+      if (!plan_) plan_ = outcome->plan;
     }
     session_.state.not_planned.set(why_not_planned());
   }

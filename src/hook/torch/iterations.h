@@ -51,9 +51,9 @@ class Iterations {
     report(begin, false);
   }
 
-  // From the next iteration on: a plan of so many kernels that use data, for as many steps; 0: none.
+  // From the next iteration on: a plan of so many kernels that use or make managed memory, for as many steps; 0: none.
   void follows(std::uint64_t kernels, std::uint64_t steps) { plan_ = {kernels, steps}; }
-  // One of the training, that did more than make views.
+  // One of these, of the training.
   void kernel_ended(bool planned) {
     ++kernels_.all;
     kernels_.planned += planned;
