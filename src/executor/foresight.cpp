@@ -97,7 +97,7 @@ std::optional<BlockId> Foresight::idle(const PageTable& table) {
   for (auto at = by_last_use_.begin(); at != by_last_use_.end();) {
     const auto [last, index] = *at;
     const BlockId block{index};
-    if (last + kIdleAfter * kernels_ >= passed_) break;
+    if (!is_long_ago(last)) break;
     if (last != uses_[index].last) {
       at = by_last_use_.erase(at);
       const auto right = by_last_use_.emplace(uses_[index].last, index).first;
@@ -113,6 +113,10 @@ std::optional<BlockId> Foresight::idle(const PageTable& table) {
     at = by_last_use_.erase(at);
   }
   return std::nullopt;
+}
+
+bool Foresight::is_idle(BlockId block) const {
+  return block.value < uses_.size() && !uses_[block.value].row && is_long_ago(uses_[block.value].last);
 }
 
 std::optional<BlockId> Foresight::victim(const PageTable& table) {

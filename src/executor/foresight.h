@@ -36,8 +36,9 @@ class Foresight {
   void died(BlockId block);
   // A dead block: the one that died first if no plan knows of it, else the one that will live again last.
   std::optional<BlockId> dead(const PageTable& table);
-  // A block that could leave, of which the plan knows nothing and which nobody has used for kIdleAfter iterations.
+  // A block that could leave, and is idle: the plan knows nothing of it, and nobody has used it for kIdleAfter iterations.
   std::optional<BlockId> idle(const PageTable& table);
+  bool is_idle(BlockId block) const;
   // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.
   std::optional<BlockId> victim(const PageTable& table);
 
@@ -52,6 +53,7 @@ class Foresight {
 
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
   void expect(std::uint32_t row, std::uint64_t next);
+  bool is_long_ago(std::uint64_t use) const { return use + kIdleAfter * kernels_ < passed_; }
   bool could_leave(BlockId block, const PageTable& table) const;
   Use& use(BlockId block);
 

@@ -126,18 +126,21 @@ bool Migration::is_next_planned(BlockId block, Tier to) const {
   return !evictions_[to].empty() && evictions_[to].front().rest.first == block;
 }
 
+// Host memory is for what comes back soon: plans reckon with it.
 std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
   const Bytes bytes = table_.bytes(victim);
+  const bool is_idle = foresight_.is_idle(victim);
   const auto takes = [&](Tier tier) {
     return failed_writes_[tier] < kMostFailedWrites && give_up_copies(tier, bytes, out);
   };
   if (table_.state(victim) == BlockState::clean) {
-    if (!options_.victims_to_host || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
+    if (!options_.victims_to_host || is_idle || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
       return table_.lower(victim);
     return Tier::host;  // It comes back sooner from there, and the copy is worth less than that.
   }
   for (const Tier planned : {Tier::host, Tier::ssd})
     if (is_next_planned(victim, planned) && takes(planned)) return planned;
+  if (is_idle && takes(Tier::ssd)) return Tier::ssd;
   if (options_.victims_to_host && takes(Tier::host)) return Tier::host;
   if (takes(Tier::ssd)) return Tier::ssd;
   return std::nullopt;

@@ -27,7 +27,7 @@ class PlanningTest : public testing::Test {
   Recorder::Progress progress() const { return script_.recorder.progress(); }
   // What comes of it; nothing before that is wanted.
   Planning::Outcome planned() {
-    planning_->submit(*script_.recorder.iteration(), progress(), [](StorageId) { return std::nullopt; });
+    planning_->submit(*script_.recorder.iteration(), progress(), Bytes{}, [](StorageId) { return std::nullopt; });
     EXPECT_FALSE(planning_->wants(progress(), true));
     return taken();
   }
@@ -70,7 +70,7 @@ TEST_F(PlanningTest, WhatIsDecidedStandsUntilTimesHaveChangedForTwoIterationsAnd
 }
 
 TEST_F(PlanningTest, WhatTheScriptDoesNotDoAnyMoreIsNotDecided) {
-  planning_->submit(*script_.recorder.iteration(), progress(), [](StorageId) { return std::nullopt; });
+  planning_->submit(*script_.recorder.iteration(), progress(), Bytes{}, [](StorageId) { return std::nullopt; });
   train_steps(script_, 20, 128);
   const Planning::Outcome outcome = taken();
   EXPECT_EQ(outcome.plan, nullptr);

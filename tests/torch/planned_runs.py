@@ -15,11 +15,11 @@ EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 SCRIPTS = os.path.join(HERE, "scripts")
 
 
-def run(spillway, memory, policy, folder, *script):
+def run(spillway, memory, policy, folder, *script, options=()):
     """The lines of the script without its times, and the report."""
     with tempfile.TemporaryDirectory() as results:
         path = os.path.join(results, "report.json")
-        command = [spillway, "run", "--device-memory", memory, "--policy", policy, "--json", path, "--", sys.executable]
+        command = [spillway, "run", "--device-memory", memory, "--policy", policy, "--json", path, *options, "--", sys.executable]
         command += [os.path.join(folder, script[0]), *script[1:]]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         with open(path, encoding="utf-8") as file:
@@ -89,6 +89,25 @@ def results_in_another_place_each_time(spillway):
     check(report["plan"] and report["plan"]["given_up_at_iteration"] is None, report["plan"])
     check(report["iterations"][-1]["faults"] * 10 < paged, paged, report["iterations"])
     print("ok results in another place each time, faults", report["iterations"][-1]["faults"], "of", paged, flush=True)
+
+
+def host_memory(spillway):
+    """It is filled and drained as the plan says, which leaves out what nobody uses and what has lain there since before the plan."""
+    script = (SCRIPTS, "keeps_data.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    for host, has_room in (("160MiB", True), ("64MiB", False)):
+        with tempfile.TemporaryDirectory() as results:
+            record = os.path.join(results, "record")
+            printed, report = run(spillway, "128MiB", "g10-clean", *script, options=("--host-memory", host, "--record", record))
+            with open(os.path.join(record, "blocks.plan"), encoding="utf-8") as file:
+                to_host = [eviction for eviction in json.load(file)["evictions"] if eviction["to"] == "host"]
+        check(printed == expected, printed, expected)
+        moved, last = report["moved_bytes"], report["iterations"][-1]
+        check(report["peak_host_bytes"] <= report["host_budget_bytes"], report)
+        check(report["plan"] and last["phase"] == "planned" and last["faults"] < 10, report)
+        check(bool(to_host) == has_room and (not has_room or moved["host_to_device"] > 100 << 20), to_host, moved)
+        check_moves(report)
+        print("ok host memory of", host, moved, "faults", last["faults"], flush=True)
 
 
 def scripts_that_change(spillway):
@@ -196,7 +215,8 @@ def plans_that_lose(spillway):
     print("ok a plan that loses is given up", names, flush=True)
 
 
-TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time],
+TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time,
+                    host_memory],
          "changing": [scripts_that_change, models_in_turns, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
 
 

@@ -34,9 +34,9 @@ def kinds(trace):
     return collections.Counter(tensor["kind"] for tensor in trace["tensors"])
 
 
-def check(condition, text):
+def check(condition, *text):
     if not condition:
-        raise AssertionError(text)
+        raise AssertionError(*text)
 
 
 def two_optimizers_are_one_iteration(with_session):
@@ -145,6 +145,18 @@ def sparse_tensors_are_their_values_and_indices(with_session):
     check(64 * 16 * 4 in read and 64 * 8 in read, step)
 
 
+def what_wrappers_hold_is_seen(with_session):
+    """The inner operators are the kernels: of tensor subclasses, and of vmap and grad."""
+    trace, said = run(with_session, "wrappers.py")
+    check(said["iterations"] == "6" and kinds(trace)["weight"] == kinds(trace)["optimizer_state"] == 2, (said, kinds(trace)))
+    weights = {tensor for tensor, one in enumerate(trace["tensors"]) if one["kind"] == "weight"}
+    for phase in ("forward", "optimizer"):
+        read = {tensor for kernel in trace["kernels"] if kernel["phase"] == phase for tensor in kernel["reads"] if isinstance(tensor, int)}
+        check(weights <= read, phase, trace["kernels"])
+    by_sample = [tensor for tensor in trace["tensors"] if tensor["bytes"] == 8 * 64 * 64 * 4]
+    check(by_sample, "vmap's gradients by sample", trace["tensors"])
+
+
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
     trace, said = run(with_session, "data_loader.py")
     check("aten::linear" in names(trace) and int(said["unmanaged_peak_bytes"]) > 0, said)
@@ -187,6 +199,7 @@ def main():
         a_part_of_an_accumulation_is_no_iteration,
         backward_passes_in_other_threads_end_iterations,
         sparse_tensors_are_their_values_and_indices,
+        what_wrappers_hold_is_seen,
         workers_stay_unmanaged_and_the_last_batch_is_left_out,
         changing_shapes_are_an_error_that_says_what_was_seen,
         copies_onto_themselves_touch_nothing,

@@ -35,7 +35,7 @@ PlanBasis Planning::basis(const Recorder::Progress& progress) const {
   return {.sum = progress.average, .ssd_read = now.ssd.read, .ssd_write = now.ssd.write};
 }
 
-void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress,
+void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress, Bytes beside,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
   if (places_ && followed_iteration_ != progress.iteration) {  // Nobody follows that plan for long any more.
     pager_.give_up(std::exchange(places_, std::nullopt)->apart);
@@ -60,6 +60,9 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
   }
   input.machine.device.memory = excess(input.budget, unplanned);
+  // What nobody uses has left the device first, for host memory while that had room, and stays there.
+  const Bytes stays = std::min(beside, pager_.stats().held[Tier::host]);
+  input.machine.host.memory = excess(input.machine.host.memory, stays);
   auto thread = quiet_thread("spillway-plan", [this, input = std::move(input)] { run(input); });
   if (thread) {
     thread_ = *std::move(thread);

@@ -27,8 +27,9 @@ class Planning {
   // Whether the recorder's iteration should be planned for now: it was not yet, or things have changed since. False
   // while a plan is being made, and where nothing `has_moved`, unless a plan was given that must be looked at.
   bool wants(const Recorder::Progress& progress, bool has_moved) const;
-  // `place_of`: where a storage lies now; nothing if it is gone or not managed.
-  void submit(RecordedIteration iteration, const Recorder::Progress& progress,
+  // `place_of`: where a storage lies now; nothing if it is gone or not managed. `beside`: the bytes of tensors that
+  // have no part in the iteration.
+  void submit(RecordedIteration iteration, const Recorder::Progress& progress, Bytes beside,
               const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
   // Once for each submission: what came of it.
   struct Outcome {

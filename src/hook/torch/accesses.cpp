@@ -3,11 +3,25 @@
 namespace spillway {
 namespace {
 
-// A sparse tensor (COO) is its values and their indices. Asks no operator, since this runs within one. Wrappers (of
-// vmap and grad) call themselves sparse, too, and have neither.
+// A tensor without memory that stands for others: torch.func's, and subclasses whose __torch_dispatch__ calls operators
+// on the tensors that they hold (DTensor, quantized weights). Both call the inner operators through the dispatcher.
+bool is_wrapper(const at::Tensor& tensor) {
+  if (!tensor.defined()) return false;
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const c10::DispatchKeySet keys = impl.key_set();
+  constexpr c10::DispatchKeySet kTransforms{c10::DispatchKey::FuncTorchBatched, c10::DispatchKey::FuncTorchGradWrapper,
+                                            c10::DispatchKey::Functionalize};
+  if (keys.has_any(kTransforms)) return true;
+  return keys.has(c10::DispatchKey::Python) &&
+         (!impl.has_storage() ||
+          impl.unsafe_storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks().get() == nullptr);
+}
+
+// A sparse tensor (COO) is its values and their indices. Asks no operator, since this runs within one. Wrappers may
+// call themselves sparse, too, and have neither.
 template <class F>
 void for_each_part(const at::Tensor& tensor, F&& call) {
-  if (!tensor.is_sparse() || !tensor.device().is_cpu()) return call(tensor);
+  if (is_wrapper(tensor) || !tensor.is_sparse() || !tensor.device().is_cpu()) return call(tensor);
   const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
   if (sparse == nullptr) return;
   call(sparse->indices());
@@ -26,9 +40,9 @@ void for_each_tensor(const c10::IValue& value, F&& call) {
   }
 }
 
-// CSR's, oneDNN's own and functorch's tensors have no storage to speak of, nested ones no sizes.
+// CSR's and oneDNN's own tensors have no storage to speak of, nested ones no sizes.
 bool has_bytes(const at::Tensor& tensor) {
-  if (!tensor.defined() || !tensor.device().is_cpu()) return false;
+  if (!tensor.defined() || is_wrapper(tensor) || !tensor.device().is_cpu()) return false;
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   return impl.has_storage() && !impl.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided &&
          !tensor.is_nested();
@@ -65,9 +79,12 @@ class Collector {
   }
 
   void add(const at::Tensor& tensor, Operator::Argument argument) {
-    if (!has_bytes(tensor)) return;
-    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    const bool wrapper = is_wrapper(tensor);
+    result_.of_wrappers |= wrapper;
+    if (!wrapper && !has_bytes(tensor)) return;
     result_.needs_gradient |= tensor.requires_grad();
+    if (wrapper) return;
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     if (argument.use != Operator::Use::reads && tensor.requires_grad() && tensor.is_leaf())
       result_.writes_parameter |= tensor.grad().defined();
     const auto sizes = impl.sizes();

@@ -22,6 +22,7 @@ struct Accesses {
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types, and of whether gradients are on
   KernelLineage lineage;
   bool needs_gradient = false;    // an argument requires grad
+  bool of_wrappers = false;       // some argument stands for other tensors: the operators called with these do the work
   bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand
 };
 

@@ -101,9 +101,17 @@ void Hook::free(void* memory) noexcept {
 
 bool Hook::runs_kernel() const { return running != nullptr; }
 
-void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
+bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
   Accesses accesses = accesses_of(op, arguments, storages_);
   const bool gradients = c10::GradMode::is_enabled();
+  const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
+  if (accesses.of_wrappers) {  // The operators that it calls see no gradients: they run below autograd.
+    if (!differentiates) return false;
+    const std::scoped_lock lock(mutex_);
+    this_thread_trains();
+    if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->paged());
+    return false;
+  }
   auto kernel = std::make_unique<RunningKernel>();
   // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
   if (op.makes_views)
@@ -125,7 +133,6 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
       steps_in_backward_ = false;
       iteration_may_have_ended();
     }
-    const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
     const bool in_closure =
         in_step && is_in_closure({.gradients = gradients, .differentiates = differentiates, .backward = backward});
     kernel->event.phase = backward ? Phase::backward : in_step && !in_closure ? Phase::optimizer : Phase::forward;
@@ -153,6 +160,7 @@ void Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
+  return true;
 }
 
 void Hook::kernel_ends() {

@@ -26,7 +26,7 @@
 
 namespace spillway {
 
-// The kernel that a thread runs: the outermost operator.
+// The kernel that a thread runs: the outermost operator whose tensors have memory.
 struct RunningKernel {
   const Operator* op = nullptr;
   KernelLineage lineage{""};
@@ -60,9 +60,10 @@ class Hook {
   void* allocate(std::size_t bytes);  // throws PyTorch's out-of-memory error
   void free(void* memory) noexcept;
 
-  // The operators' side. A thread that runs a kernel starts no second one.
+  // The operators' side. A thread that runs a kernel starts no second one. False: the operator is none, but may call
+  // some.
   bool runs_kernel() const;
-  void kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments);
+  bool kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments);
   void kernel_ends();
   void optimizer_step_starts(std::string_view name);
   void optimizer_step_ends();

@@ -1,6 +1,7 @@
 #include "hook/torch/hook.h"
 
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "hook/planning/save_proposed.h"
@@ -29,11 +30,16 @@ void Hook::plan_ahead() {
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
   if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
-  std::unordered_map<StorageId, std::uintptr_t> begins;
-  for (const Storages::Storage& storage : storages_.all()) begins.emplace(storage.id, storage.begin);
   RecordedIteration iteration = *recorder_->iteration();
   name_tensors(iteration);
-  planning->submit(std::move(iteration), progress, [&](StorageId id) -> std::optional<std::uint64_t> {
+  const std::unordered_set<StorageId> planned(iteration.storages.begin(), iteration.storages.end());
+  std::unordered_map<StorageId, std::uintptr_t> begins;
+  Bytes beside;
+  for (const Storages::Storage& storage : storages_.all()) {
+    begins.emplace(storage.id, storage.begin);
+    if (!planned.contains(storage.id)) beside += Bytes{storage.bytes};
+  }
+  planning->submit(std::move(iteration), progress, beside, [&](StorageId id) -> std::optional<std::uint64_t> {
     const auto begin = begins.find(id);
     if (begin == begins.end()) return std::nullopt;
     const auto* memory = reinterpret_cast<const void*>(begin->second);

@@ -54,7 +54,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
     return std::make_unique<OptimizerStep>();
   }
   if (const Operator* op = hook->operators().find(call)) {
-    hook->kernel_starts(*op, call.inputs());
+    if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
     return std::make_unique<OutermostOperator>();
   }
   if (is_compiled(call.name())) hook->compiled_code_seen();
