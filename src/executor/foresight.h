@@ -36,7 +36,8 @@ class Foresight {
   void died(BlockId block);
   // A dead block: the one that died first if no plan knows of it, else the one that will live again last.
   std::optional<BlockId> dead(const PageTable& table);
-  // A block that could leave, and is idle: the plan knows nothing of it, and nobody has used it for kIdleAfter iterations.
+  // A block that could leave, and is idle: the plan knows nothing of it, and nobody has used it for kIdleAfter
+  // iterations.
   std::optional<BlockId> idle(const PageTable& table);
   bool is_idle(BlockId block) const;
   // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.

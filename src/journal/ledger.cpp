@@ -129,6 +129,7 @@ Result<> check(const Beginning& beginning, std::uint32_t most_blocks) {
     if (capacity[tier] > kMostCapacity || placed[tier] > capacity[tier])
       return wrong("{} holds {} bytes, and {} are there", to_text(tier), capacity[tier].value, placed[tier].value);
   if (options.migration.piece_blocks == 0 || options.migration.planned_in_flight == 0) return wrong("no moves at all");
+  if (options.window_blocks == 0) return wrong("threads that keep no block while they touch it");
   if (online_device > kMostCapacity) return wrong("a device of {} bytes", online_device.value);
   return {};
 }

@@ -67,14 +67,14 @@ MachineModel with_spare_blocks(MachineModel machine) {
 }
 
 // Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
-Result<std::optional<Best>> candidate_of(const Policy& policy, const Trace& trace, const Lifetimes& lifetimes,
-                                         const MachineModel& machine) {
+Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, const Trace& trace,
+                                         const Lifetimes& lifetimes, const MachineModel& machine) {
   if (machine.device.memory == Bytes{}) return std::nullopt;
   Plan plan;
   if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
   plan.policy = policy.name;
-  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, policy.traits.uses_host, "plan"));
-  TRY(const SimulationResult result, simulate(trace, lifetimes, with_spare_blocks(machine), policy.traits,
+  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, traits.uses_host, "plan"));
+  TRY(const SimulationResult result, simulate(trace, lifetimes, with_spare_blocks(machine), traits,
                                               policy.plan ? &plan : nullptr, Foreknowledge::iteration));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
@@ -104,7 +104,9 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
     if (!allowed || !runs_for_real(policy)) continue;
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
-    auto candidate = candidate_of(policy, blocks.trace, lifetimes, input.machine);
+    PolicyTraits traits = policy.traits;
+    traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
+    auto candidate = candidate_of(policy, traits, blocks.trace, lifetimes, input.machine);
     if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input);
     if (asked_for) return candidate;
     if (!candidate)
