@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <span>
 
+#include "analysis/lifetimes.h"
 #include "base/files.h"
 #include "hook/planning/run_planner.h"
 #include "hook/session/session_pager.h"
@@ -27,6 +28,8 @@ struct Predicted {
   std::vector<RunReport::Prediction> budgets;
   Nanos kernels;
   LinkBound bound;  // with the first budget
+  std::string largest_kernel;
+  Bytes largest_bytes;
 };
 Result<Predicted> predictions(const RunReport& report, const SessionConfig& config, Bytes whole,
                               std::span<const double> parts, const std::function<bool()>& goes_on) {
@@ -49,6 +52,12 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
          .policy = predicted[i].policy});
   for (const Kernel& kernel : loaded.trace.kernels) result.kernels += kernel.gap + kernel.duration;
   result.bound = predicted.front().bound;
+  const std::vector<Bytes> used = analyse_lifetimes(loaded.trace).working_set;
+  const auto most = std::ranges::max_element(used);
+  if (most != used.end()) {
+    result.largest_kernel = loaded.trace.kernels[static_cast<std::size_t>(most - used.begin())].name;
+    result.largest_bytes = *most;
+  }
   return result;
 }
 
@@ -57,7 +66,9 @@ RunReport::Outlook outlook(Predicted predicted, const RunReport& report, const S
                              .kernels = predicted.kernels,
                              .ssd_in = predicted.bound.ssd.in,
                              .ssd_out = predicted.bound.ssd.out,
-                             .ssd_time = {}};
+                             .ssd_time = {},
+                             .largest_kernel = std::move(predicted.largest_kernel),
+                             .largest_bytes = predicted.largest_bytes};
   const MachineModel machine = machine_of(report, config);
   const bool is_slower = std::min(machine.ssd_read(), machine.ssd_write()) < BytesPerSecond{config.rates.copy};
   if (is_slower && outlook.ssd_in > Bytes{})

@@ -164,44 +164,92 @@ void wait_for_space(const Teardown& teardown, const std::string& directory, bool
                   directory));
 }
 
-Result<int> run(const RunOptions& options) {
-  TRY(const Nanos io_timeout, io_timeout_of(options.io_timeout));
-  std::optional<JsonReport> json;
-  if (options.json) {
-    TRY(json, JsonReport::open(*options.json, limit_of_many_calls(io_timeout)));
-  }
-  if (options.record && options.record->empty())
+Result<> check_record(const RunOptions& options) {
+  if (!options.record) return {};
+  if (options.record->empty())
     return fail(Errc::usage, "--record: it names no folder; name one to write to, such as records");
-  if (options.record && options.record->starts_with("--"))
+  if (options.record->starts_with("--"))
     return fail(Errc::usage, fmt::format("--record {}: that is an option; write ./{} if it is the name of a folder",
                                          *options.record, *options.record));
-  RecordFolder record(options.record.value_or(""));
-  if (options.record && options.json && record.takes(json->path()))
+  return {};
+}
+
+fs::path resolved(const std::string& file) {
+  std::error_code error;
+  return fs::weakly_canonical(fs::absolute(file, error), error);
+}
+
+// Nothing is written where something else is read or written.
+Result<> check_files(const RunOptions& options, const std::optional<JsonReport>& json, const RecordFolder& record) {
+  if (options.record && json && record.takes(json->path()))
     return fail(Errc::usage, fmt::format("--json {}: that is where --record writes; name another file", *options.json));
-  const auto resolved = [](const std::string& file) {
-    std::error_code error;
-    return fs::weakly_canonical(fs::absolute(file, error), error);
-  };
   if (options.plan && options.record && record.takes(resolved(*options.plan)))
     return fail(Errc::usage, fmt::format("--plan {}: that is where --record writes, and it would be gone; name another "
                                          "folder for the record",
                                          *options.plan));
-  if (options.plan && options.json && resolved(*options.plan) == resolved(json->path()))
+  if (options.plan && json && resolved(*options.plan) == resolved(json->path()))
     return fail(Errc::usage, fmt::format("--json {}: that is the plan; name another file", *options.json));
+  return {};
+}
+
+Result<> record_into(const RecordFolder& record, SessionConfig& config) {
+  TRY(const std::string trace, record.trace_file());
+  TRY_VOID(set_text(config.record_path, trace, "--record"));
+  TRY(const std::string blocks, record.blocks());
+  TRY_VOID(set_text(config.blocks_path, blocks, "--record"));
+  TRY(const std::string journal, record.journal_file());
+  return set_text(config.journal_path, journal, "--record");
+}
+
+// Whether a disk has stopped answering, and what is left to be said of it.
+struct DiskEnd {
+  bool hangs = false, told = false;
+  std::string untold;
+};
+
+DiskEnd end_for(const std::string& overdue, Session& session) {
+  // Ending what waits for a disk may take long, and must not wait for who reads this.
+  const bool tells = can_tell();
+  if (tells) tell(fmt::format("spillway: error: {}\n", overdue));
+  const bool is_first = session.state.error.set(overdue);
+  return {.hangs = true, .told = is_first && tells, .untold = !is_first && !tells ? overdue : ""};
+}
+
+void predict_for(RunReport& report, int status, const SessionConfig& config, bool quiet) {
+  // Who stops a script from the keyboard has seen enough of it, and reads on. A shell says it by its own status, too.
+  const bool was_killed = status > 128 && status < 128 + NSIG && status != 128 + SIGINT;
+  if (was_killed) {
+    (report.unlimited ? report.not_predicted : report.no_outlook) =
+        fmt::format("the script ended with status {}, that of a signal", status);
+    return;
+  }
+  std::optional<Progress> progress;
+  if (!quiet) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
+  add_predictions(report, config, [&, made = std::uint64_t{0}]() mutable {
+    if (progress) progress->at(++made);
+    return !has_waiting_signal();  // They are blocked since the script has ended.
+  });
+}
+
+Result<int> run(const RunOptions& options) {
+  TRY(const Nanos io_timeout, io_timeout_of(options.io_timeout));
+  TRY_VOID(check_record(options));
+  RecordFolder record(options.record.value_or(""));
+  const bool records = options.record && finds_program(options.command.front());
+  if (records) TRY_VOID(record.open(limit_of_many_calls(io_timeout)));
+  std::optional<JsonReport> json;
+  if (options.json) {
+    TRY(json, JsonReport::open(*options.json, limit_of_many_calls(io_timeout)));
+  }
+  TRY_VOID(check_files(options, json, record));  // Their disks answer.
   TRY(SharedSession session, SharedSession::create());
   TRY_VOID(configure(options, io_timeout, *session));
   TRY(const Teardown teardown, Teardown::make());
   TRY_VOID(set_text(session->config.teardown_path, teardown.path(), "the path of a pipe"));
   const bool wants_report = !options.quiet || options.json;
   std::optional<MemoryFile> unasked;
-  if (options.record && finds_program(options.command.front())) {
-    TRY_VOID(record.open(limit_of_many_calls(io_timeout)));
-    TRY(const std::string trace, record.trace_file());
-    TRY_VOID(set_text(session->config.record_path, trace, "--record"));
-    TRY(const std::string blocks, record.blocks());
-    TRY_VOID(set_text(session->config.blocks_path, blocks, "--record"));
-    TRY(const std::string journal, record.journal_file());
-    TRY_VOID(set_text(session->config.journal_path, journal, "--record"));
+  if (records) {
+    TRY_VOID(record_into(record, session->config));
   } else if (wants_report && session->config.rates.copy != 0) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
@@ -210,49 +258,28 @@ Result<int> run(const RunOptions& options) {
   std::optional<LiveStatus> status;
   if (!options.quiet) status.emplace(*session);
   DiskWatch disks(*session);
-  bool told = false;
-  std::string untold;
-  bool hangs = false;
+  DiskEnd end;
   TRY(const Supervised supervised, launch(session, options.command, [&] {
         if (status) status->draw();
         const std::string overdue = disks.overdue(Nanos{monotonic_ns()});
         if (overdue.empty()) return true;
-        hangs = true;
         record.leave();
         status.reset();
-        // Ending what waits for a disk may take long, and must not wait for who reads this.
-        const bool tells = can_tell();
-        if (tells) tell(fmt::format("spillway: error: {}\n", overdue));
-        const bool is_first = session->state.error.set(overdue);
-        told = is_first && tells;
-        if (!is_first && !tells) untold = overdue;
+        end = end_for(overdue, *session);
         return false;
       }));
   status.reset();
-  if (!hangs) wait_for_space(teardown, session->config.ssd_directory.data(), options.quiet);
-  if (!untold.empty()) tell(fmt::format("spillway: error: {}\n", untold));
+  if (!end.hangs) wait_for_space(teardown, session->config.ssd_directory.data(), options.quiet);
+  if (!end.untold.empty()) tell(fmt::format("spillway: error: {}\n", end.untold));
   RunReport report = read_report(*session, supervised);
-  if (report.made_tensors && wants_report && !hangs) {
-    // Who stops a script from the keyboard has seen enough of it, and reads on. A shell says it by its own status, too.
-    const bool was_killed =
-        supervised.exit_status > 128 && supervised.exit_status < 128 + NSIG && supervised.exit_status != 128 + SIGINT;
-    std::optional<Progress> progress;
-    if (!options.quiet && !was_killed) progress.emplace("planning for other budgets (Ctrl-C: no more)", 0);
-    if (was_killed)
-      (report.unlimited ? report.not_predicted : report.no_outlook) =
-          fmt::format("the script ended with status {}, that of a signal", supervised.exit_status);
-    else
-      add_predictions(report, session->config, [&, made = std::uint64_t{0}]() mutable {
-        if (progress) progress->at(++made);
-        return !has_waiting_signal();  // They are blocked since the script has ended.
-      });
-  }
-  if (hangs && report.unlimited) report.not_predicted = "a disk had stopped answering";
+  if (report.made_tensors && wants_report && !end.hangs)
+    predict_for(report, supervised.exit_status, session->config, options.quiet);
+  if (end.hangs && report.unlimited) report.not_predicted = "a disk had stopped answering";
   if (unasked) {  // Nobody asked for that trace.
     report.recorded.clear();
     report.not_recorded.clear();
   }
-  if (!report.error.empty() && !told) tell(fmt::format("spillway: error: {}\n", report.error));
+  if (!report.error.empty() && !end.told) tell(fmt::format("spillway: error: {}\n", report.error));
   if (supervised.started && !options.quiet) tell(to_table(report));
   // The status stays the script's own, whatever becomes of the report.
   if (json)

@@ -130,7 +130,7 @@ TEST_F(RunBadUse, TheRecordsFolderIsAnotherRuns) {
 TEST_F(RunBadUse, TheReportIsWhereTheRecordIs) {
   for (const std::string file : {"run.journal", "./model.trace", "blocks.plan", "blocks.trace"})
     expect_refused(with_budget({"--record", ".", "--json", file}), 2, {"--json " + file, "--record"});
-  expect_refused(with_budget({"--record", "one", "--json", "one"}), 2, {"--json one", "--record"});
+  expect_refused(with_budget({"--record", "one", "--json", "one"}), 1, {"--json one", "folder"});
 }
 TEST_F(RunBadUse, TheRecordsFolderIsNone) {
   expect_refused(with_budget({"--record", "/dev/null"}), 1, {"--record /dev/null", "no folder"});

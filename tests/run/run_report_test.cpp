@@ -71,6 +71,12 @@ TEST_F(RunReported, ARecordedTraceIsWhereItWasAskedFor) {
   EXPECT_NE(ended.err.find("new/model.trace"), std::string::npos) << ended.err;
 }
 
+TEST_F(RunReported, TheReportMayLieInTheFolderThatTheRecordMakes) {
+  const Ended ended = run({"--record", "new", "--json", "new/report.json"}, {FAKE_HOOK, "claim", "count"});
+  EXPECT_EQ(ended.status, 0) << ended.err;
+  EXPECT_EQ(Json::parse(text_of(folder / "new/report.json"), nullptr, false)["faults"], 7);
+}
+
 TEST_F(RunReported, AMissingFolderAboveTheTracesIsAnErrorAndNotMade) {
   const Ended ended = run({"--record", "other/folder"}, {FAKE_HOOK, "claim"});
   EXPECT_EQ(ended.status, 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <utility>
 #include <vector>
 
 #include "base/median.h"
@@ -15,8 +16,8 @@ namespace {
 constexpr double kWorthIt = 0.05;
 
 // Planned iterations that move so many times as much as was predicted show that simulation knows too little of this
-// run: threads beside the training, say, or kernels that go through their tensors more than once. Bytes and not times,
-// which any other program on the machine changes.
+// run: threads beside the training, say, or kernels that go through their tensors more than once. So do those that take
+// so many times as long, if it is memory that they wait for: any other program on the machine changes times, too.
 constexpr double kFarOff = 1.5;
 constexpr std::size_t kEnoughIterations = 3;
 
@@ -84,28 +85,71 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
   return {.kind = "waits", .sentence = std::move(sentence)};
 }
 
-// Empty where what was simulated is about what the run did: by its last plan, whose first iteration begins with what
-// the one before left behind.
+// Planned iterations one after the other, each of as many steps as the plan is for.
+struct Followed {
+  Bytes moved;
+  Nanos duration, waited;
+};
+
+// Of the last plan, whose first iteration begins with what the one before left behind.
+std::vector<Followed> followed_iterations(const RunReport& report) {
+  std::vector<Followed> all;
+  const RunReport::PlanTaken& plan = report.plans.back();
+  Followed one;
+  std::uint64_t steps = 0;
+  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration)) {
+    if (!iteration.planned) {
+      one = {};
+      steps = 0;
+      continue;
+    }
+    one = {one.moved + iteration.in + iteration.out, one.duration + iteration.duration, one.waited + iteration.waited};
+    steps += iteration.steps;
+    if (steps < plan.optimizer_steps) continue;
+    all.push_back(std::exchange(one, {}));
+    steps = 0;
+  }
+  return all;
+}
+
+Bytes median_moved(const std::vector<Followed>& all) {
+  std::vector<Bytes> moved;
+  for (const Followed& one : all) moved.push_back(one.moved);
+  return median(std::move(moved));
+}
+
+Nanos median_time(const std::vector<Followed>& all, Nanos Followed::* time) {
+  std::vector<Nanos> times;
+  for (const Followed& one : all) times.push_back(one.*time);
+  return median(std::move(times));
+}
+
+std::string of_largest_kernel(const RunReport& report) {
+  const RunReport::Outlook& outlook = *report.outlook;
+  if (outlook.largest_bytes * 10 < report.device_budget * 9) return {};
+  return fmt::format("; {} uses {} at a time, and goes through what has no room in {} by page faults",
+                     outlook.largest_kernel, to_text(outlook.largest_bytes), to_text(report.device_budget));
+}
+
+// Empty where what was simulated is about what the run did.
 std::string why_far_off(const RunReport& report) {
   // What no plan knows of moves bytes, too, and the predictions are told without it.
   if (report.plans.empty() || !without_what(report).empty()) return {};
-  const RunReport::PlanTaken& plan = report.plans.back();
-  std::vector<Bytes> moved;  // in as many steps on end as the plan is for
-  Bytes bytes;
-  std::uint64_t steps = 0;
-  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration)) {
-    bytes = iteration.planned ? bytes + iteration.in + iteration.out : Bytes{};
-    steps = iteration.planned ? steps + iteration.steps : 0;
-    if (steps == 0 || steps < plan.optimizer_steps) continue;
-    moved.push_back(bytes);
-    bytes = {};
-    steps = 0;
-  }
-  if (moved.size() < kEnoughIterations) return {};
-  const Bytes usual = median(moved);
-  const Bytes predicted = plan.predicted_in + plan.predicted_out;
-  if (static_cast<double>(usual.value) <= kFarOff * static_cast<double>(predicted.value)) return {};
-  return fmt::format("planned iterations moved {} where {} were predicted", to_text(usual), to_text(predicted));
+  const std::vector<Followed> followed = followed_iterations(report);
+  if (followed.size() < kEnoughIterations) return {};
+  const Bytes moved = median_moved(followed);
+  const Bytes predicted = report.plans.back().predicted_in + report.plans.back().predicted_out;
+  if (static_cast<double>(moved.value) > kFarOff * static_cast<double>(predicted.value))
+    return fmt::format("planned iterations moved {} where {} were predicted{}", to_text(moved), to_text(predicted),
+                       of_largest_kernel(report));
+  const Nanos duration = median_time(followed, &Followed::duration), waited = median_time(followed, &Followed::waited);
+  const Nanos expected = report.plans.back().predicted;
+  if (seconds(duration) > kFarOff * seconds(expected) && 2 * seconds(waited) > seconds(duration) - seconds(expected))
+    return fmt::format(
+        "planned iterations took {:.3f} s, and waited for memory in {:.3f} s of it, where {:.3f} s were "
+        "predicted{}",
+        seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
+  return {};
 }
 
 }  // namespace

@@ -27,7 +27,9 @@ struct RunAdvice : testing::Test {
                            .kernels = Nanos{2'000'000'000},
                            .ssd_in = 500_MiB,
                            .ssd_out = 300_MiB,
-                           .ssd_time = Nanos{1'900'000'000}};
+                           .ssd_time = Nanos{1'900'000'000},
+                           .largest_kernel = {},
+                           .largest_bytes = {}};
   }
   RunReport::Advice advice() { return advice_of(report).value_or(RunReport::Advice{}); }
 };
@@ -121,6 +123,34 @@ TEST_F(RunAdvice, GivesNoneByPredictionsThatPlannedIterationsHaveRefuted) {
   EXPECT_EQ(advice().kind, "memory") << "its first iteration does not count";
   report.iterations.push_back(planned(1_GiB));
   EXPECT_EQ(advice().kind, "waits");
+}
+
+TEST_F(RunAdvice, DoesNotTrustPredictionsOfIterationsThatWaitMuchLonger) {
+  const auto lasts = [](std::uint64_t milliseconds, std::uint64_t waited) {
+    RunReport::Iteration iteration;
+    iteration.duration = Nanos{1'000'000} * milliseconds;
+    iteration.waited = Nanos{1'000'000} * waited;
+    iteration.planned = true;
+    return iteration;
+  };
+  report.plans.emplace_back().predicted = Nanos{2'000'000'000};
+  report.plans.back().predicted_in = 500_MiB;
+  report.iterations.assign(3, lasts(2'900, 2'900));
+  EXPECT_EQ(advice().kind, "memory");
+  report.iterations.assign(3, lasts(4'000, 900));
+  EXPECT_EQ(advice().kind, "memory") << "something else took the time";
+  report.iterations.assign(3, lasts(4'000, 1'100));
+  const std::string sentence =
+      "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: planned "
+      "iterations took 4.000 s, and waited for memory in 1.100 s of it, where 2.000 s were predicted";
+  EXPECT_EQ(advice().sentence, sentence);
+  report.outlook->largest_kernel = "aten::mm";
+  report.outlook->largest_bytes = 800_MiB;
+  EXPECT_EQ(advice().sentence, sentence) << "it has room";
+  report.outlook->largest_bytes = 1'000_MiB;
+  EXPECT_EQ(advice().sentence, sentence +
+                                   "; aten::mm uses 1000 MiB at a time, and goes through what has no room in 1 GiB "
+                                   "by page faults");
 }
 
 TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {

@@ -61,6 +61,8 @@ struct RunReport {
     Nanos kernels;                    // that they take without any wait
     Bytes ssd_in, ssd_out;            // that must come back from the SSD and go to it
     Nanos ssd_time;                   // that this takes at the measured rates
+    std::string largest_kernel;       // the one that uses most at a time,
+    Bytes largest_bytes;              // so much
   };
   struct Advice {
     std::string_view kind;  // "fits", "room", "ssd", "memory", "enough", "waits"

@@ -155,16 +155,15 @@ void add_memory(const RunReport& report, Lines& lines) {
           ? fmt::format("peak {}; not limited, there is {}", to_text(report.peak.device), to_text(report.device_budget))
           : fmt::format("peak {} of a budget of {}", to_text(report.peak.device), to_text(report.device_budget)));
   if (report.host_budget.value != 0)
-    lines.emplace_back(
-        "host memory",
-        fmt::format("peak {} of {}; {} in, {} out to the device, {} out to the SSD", to_text(report.peak.host),
-                    to_text(report.host_budget), to_text(moved(Tier::device, Tier::host)),
-                    to_text(moved(Tier::host, Tier::device)), to_text(moved(Tier::host, Tier::ssd))));
+    lines.emplace_back("host memory",
+                       fmt::format("peak {} of {}; {} in, {} out to the device", to_text(report.peak.host),
+                                   to_text(report.host_budget), to_text(moved(Tier::device, Tier::host)),
+                                   to_text(moved(Tier::host, Tier::device))));
   const std::string clean =
       report.clean_drops > Bytes{} ? fmt::format("; {} left unwritten: it had them", to_text(report.clean_drops)) : "";
   lines.emplace_back("ssd", fmt::format("peak {}; {} written ({} an hour), {} read{}", to_text(report.peak.ssd),
                                         to_text(report.ssd_written), to_text(report.ssd_written_per_hour()),
-                                        to_text(moved(Tier::ssd, Tier::device) + moved(Tier::ssd, Tier::host)), clean));
+                                        to_text(moved(Tier::ssd, Tier::device)), clean));
   lines.emplace_back("faults",
                      fmt::format("{}, and {}; some thread waited {:.3f} s for memory", report.faults,
                                  plural(report.first_touches, "first touch", "first touches"), seconds(report.stall)));

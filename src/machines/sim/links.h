@@ -72,8 +72,10 @@ class Links {
   double step_ns();  // until the next change by itself: a latency is over or a move has ended
 
   LinkRates rates_;
-  std::vector<Way> ways_{{Tier::device, Tier::host, {}}, {Tier::device, Tier::ssd, {}}, {Tier::host, Tier::device, {}},
-                         {Tier::ssd, Tier::device, {}},  {Tier::host, Tier::ssd, {}},   {Tier::ssd, Tier::host, {}}};
+  std::vector<Way> ways_{{Tier::device, Tier::host, {}},
+                         {Tier::device, Tier::ssd, {}},
+                         {Tier::host, Tier::device, {}},
+                         {Tier::ssd, Tier::device, {}}};
   Nanos now_;
   bool shared_ = true;  // the rates are those of the moves in service
 };
