@@ -60,6 +60,8 @@ def two_runs_share_a_small_disk_and_give_it_back_at_their_ends(spillway):
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         image, disk, mine, other = (os.path.join(folder, name) for name in ("image", "disk", "mine", "other"))
         os.mkdir(disk)
+        os.mkfifo(mine)
+        os.mkfifo(other)
         with open(image, "wb") as file:
             file.truncate(320 * MIB)
         subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
+#include <optional>
 #include <thread>
 
 #include "machines/cpu/memory_range.h"
@@ -73,6 +75,30 @@ TEST(Ring, AFileThatEndsTooEarlyIsAnError) {
   ASSERT_EQ(::ftruncate(rig.file->fd(), 4096), 0);
   rig.ring->start({1, false, rig.memory.begin(), 0});
   EXPECT_EQ(rig.all(1)[0].error, EIO);
+}
+
+// A pipe takes as much of a write as it has room for.
+TEST(Ring, WhatIsWrittenInPartsIsWrittenWholly) {
+  Rig rig = Rig::make(2);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd out(ends[0]);
+  std::optional<UniqueFd> in(ends[1]);
+  rig.open(in->get());
+  for (std::size_t at = 0; at < kBlockBytes.value; ++at) rig.memory.block(0)[at] = std::byte(at * 7 % 251);
+  std::thread reader([&] {
+    for (std::size_t at = 0; at < kBlockBytes.value;) {
+      const ssize_t got = ::read(out.get(), rig.memory.block(1) + at, kBlockBytes.value - at);
+      if (got <= 0) return;
+      at += static_cast<std::size_t>(got);
+    }
+  });
+  rig.ring->start({3, true, rig.memory.block(0), 0});
+  EXPECT_EQ(rig.all(1)[0].error, 0);
+  rig.ring.reset();
+  in.reset();  // Who waits for more would see the end.
+  reader.join();
+  EXPECT_EQ(std::memcmp(rig.memory.block(0), rig.memory.block(1), kBlockBytes.value), 0);
 }
 
 TEST(Ring, TheBellWakesItAndTheTimeOutEndsTheWait) {
