@@ -4,7 +4,10 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
+#include "base/files.h"
 #include "hook/session/hook_side.h"
 
 namespace spillway {
@@ -326,6 +329,29 @@ TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
     EXPECT_TRUE(object.contains(name)) << name;
   EXPECT_EQ(to_table(report()).find('\n'), to_table(report()).size() - 1) << "one line";
   EXPECT_NE(to_table(report()).find("made no tensors"), std::string::npos);
+}
+
+void add_keys(const Json& value, std::set<std::string>& keys) {
+  for (const auto& [key, part] : value.items()) {
+    if (value.is_object()) keys.insert(key);
+    if (part.is_structured()) add_keys(part, keys);
+  }
+}
+
+TEST_F(RunReportTest, EveryFieldIsExplained) {
+  RunReport full = report();
+  full.made_tensors = true;
+  full.iterations.emplace_back();
+  full.plans.emplace_back();
+  full.predictions.emplace_back();
+  full.costs.emplace_back();
+  full.unmanaged.emplace_back();
+  std::set<std::string> keys;
+  add_keys(Json::parse(to_json(full)), keys);
+  EXPECT_TRUE(keys.contains("waited_for_bytes") && keys.contains("given_up_because") && keys.contains("sentence"));
+  const auto page = read_file(SPILLWAY_REPORT_PAGE, 1_MiB);
+  ASSERT_TRUE(page);
+  for (const std::string& key : keys) EXPECT_NE(page->find("`" + key + "`"), std::string::npos) << key;
 }
 
 TEST_F(RunReportTest, SurvivesNamesThatAreNotUtf8) {
