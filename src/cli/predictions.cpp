@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <span>
 
-#include "analysis/lifetimes.h"
 #include "base/files.h"
 #include "hook/planning/run_planner.h"
 #include "hook/session/session_pager.h"
@@ -31,6 +30,20 @@ struct Predicted {
   std::string largest_kernel;
   Bytes largest_bytes;
 };
+// At a time, but for tensors of which it touches some rows only.
+Bytes used_by(const Kernel& kernel, const Trace& trace) {
+  std::vector<TensorId> tensors;
+  for (const auto* accesses : {&kernel.reads, &kernel.writes})
+    for (const Access& access : *accesses)
+      if (!access.sparse) tensors.push_back(access.tensor);
+  std::ranges::sort(tensors);
+  const auto twice = std::ranges::unique(tensors);
+  tensors.erase(twice.begin(), twice.end());
+  Bytes sum;
+  for (const TensorId tensor : tensors) sum += trace[tensor].bytes;
+  return sum;
+}
+
 Result<Predicted> predictions(const RunReport& report, const SessionConfig& config, Bytes whole,
                               std::span<const double> parts, const std::function<bool()>& goes_on) {
   if (config.rates.copy == 0)
@@ -52,12 +65,11 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
          .policy = predicted[i].policy});
   for (const Kernel& kernel : loaded.trace.kernels) result.kernels += kernel.gap + kernel.duration;
   result.bound = predicted.front().bound;
-  const std::vector<Bytes> used = analyse_lifetimes(loaded.trace).working_set;
-  const auto most = std::ranges::max_element(used);
-  if (most != used.end()) {
-    result.largest_kernel = loaded.trace.kernels[static_cast<std::size_t>(most - used.begin())].name;
-    result.largest_bytes = *most;
-  }
+  for (const Kernel& kernel : loaded.trace.kernels)
+    if (const Bytes used = used_by(kernel, loaded.trace); used > result.largest_bytes) {
+      result.largest_kernel = kernel.name;
+      result.largest_bytes = used;
+    }
   return result;
 }
 
