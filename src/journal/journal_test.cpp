@@ -156,7 +156,7 @@ TEST_F(JournalTest, OneThatBreaksOffIsReplayedUpToThere) {
   const std::uint64_t all = replayed(whole).events;
   std::uint64_t last = 0;
   std::set<std::uint64_t> ends;
-  for (std::size_t size = 0; size < whole.size(); ++size) {
+  for (std::size_t size = 0; size < whole.size(); size += 5) {
     SCOPED_TRACE(size);
     auto journal = JournalReader::open_bytes(std::string_view(whole).substr(0, size), "test");
     if (!journal) {
