@@ -1,5 +1,5 @@
 // Many small programs, most of which move in host memory only, for the SSD shall not be worn out by them: it serves
-// every fiftieth. SPILLWAY_TEST_PROGRAMS says how many for each path.
+// every hundredth. SPILLWAY_TEST_PROGRAMS says how many for each path.
 #include <atomic>
 #include <cstdlib>
 #include <thread>
@@ -30,7 +30,7 @@ TEST_P(RandomProgramsTest, SeeTheBytesThatTheyWrote) {
     threads.emplace_back([&] {
       for (std::uint64_t seed; (seed = next++) < programs && !testing::Test::HasFailure();) {
         SCOPED_TRACE(seed);
-        const bool to_ssd = seed % 50 == 49;  // More than the device holds, whatever the other thread does.
+        const bool to_ssd = seed % 100 == 99;  // More than the device holds, whatever the other thread does.
         Program program(to_ssd ? *without_host : *pager, seed,
                         {.most_bytes = to_ssd ? 40u << 20 : 14u << 20, .largest = to_ssd ? 12u << 20 : 4u << 20});
         for (int step = 0; step < 24 && !testing::Test::HasFailure(); ++step) program.step();
