@@ -73,6 +73,7 @@ find_python() {
 configure() {
   local preset=$1 folder=$root/$2 options
   shift 2
+  set -- "$@" -DSPILLWAY_WERROR="${SPILLWAY_WERROR:-OFF}"
   options=$(printf '%s\n' "$root" "$@")
   if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$folder/spillway-options" 2>/dev/null)" != "$options" ]; then
     step "Configuring $preset" cmake --preset "$preset" "$@"

@@ -30,6 +30,7 @@ struct Predicted {
   std::string largest_kernel;
   Bytes largest_bytes;
 };
+
 // At a time, but for tensors of which it touches some rows only.
 Bytes used_by(const Kernel& kernel, const Trace& trace) {
   std::vector<TensorId> tensors;

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+from limited_runs import check
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -32,11 +34,6 @@ def names(trace):
 
 def kinds(trace):
     return collections.Counter(tensor["kind"] for tensor in trace["tensors"])
-
-
-def check(condition, *text):
-    if not condition:
-        raise AssertionError(*text)
 
 
 def two_optimizers_are_one_iteration(with_session):

@@ -105,7 +105,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   Accesses accesses = accesses_of(op, arguments, storages_);
   const bool gradients = c10::GradMode::is_enabled();
   const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
-  if (accesses.of_wrappers) {  // The operators that it calls see no gradients: they run below autograd.
+  if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
     if (!differentiates) return false;
     const std::scoped_lock lock(mutex_);
     this_thread_trains();
