@@ -81,9 +81,10 @@ class HostileMachine {
     const auto at = flights_.begin() + choices.below(static_cast<std::uint32_t>(flights_.size()));
     const Flight flight = std::move(*at);
     flights_.erase(at);
-    const bool cancelled = flight.cancelled && choices.below(4) > 0;
-    // Never four in a row of a tier's writes or of a block's reads: that is the end.
     const bool read = flight.move.to == Tier::device;
+    const bool refused = read && failing_ && choices.below(3) == 0;  // However often: room is short for the moment.
+    const bool cancelled = refused || (flight.cancelled && choices.below(4) > 0);
+    // Never four in a row of a tier's writes or of a block's reads: that is the end.
     std::uint32_t& failures = read ? failed_reads_[flight.move.blocks.first.value] : failed_writes_[flight.move.to];
     const bool failed = !cancelled && failing_ && ++moves_ % 5 == 0 && failures < 3;
     // That a clean block has left shows nothing of writes: it may have been dropped.

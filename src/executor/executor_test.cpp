@@ -33,6 +33,26 @@ TEST(Executor, ABlockThatCannotBeReadEndsTheRunThoughOthersCan) {
   EXPECT_EQ(executor.failure()->bytes, kBlockBytes);
 }
 
+TEST(Executor, AnArrivalThatIsRefusedIsAskedForAgainAfterWhatIsWantedAsMuch) {
+  PageTable table({kBlockBytes, {}, kBlockBytes * 10});
+  table.add_blocks(2, kBlockBytes);
+  table.place({0}, Tier::ssd);
+  Executor executor(std::move(table), {});
+  std::vector<Command> commands;
+  for (const std::uint32_t tensor : {0u, 1u}) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
+  executor.on(Faulted{{0}, {{0}, 1}}, commands);
+  executor.on(Faulted{kNobody, {{1}, 1}}, commands);
+  executor.on(MoveFailed{std::get<Move>(commands.back()).id, true}, commands);
+  const auto populated =
+      std::ranges::find_if(commands, [](const Command& one) { return std::holds_alternative<Populate>(one); });
+  ASSERT_TRUE(populated != commands.end());
+  EXPECT_EQ(std::get<Populate>(*populated).blocks, (BlockRange{{1}, 1}));
+  executor.on(MoveDone{std::get<Move>(commands.back()).id}, commands);
+  for (int times = 0; times < 20; ++times) executor.on(MoveFailed{std::get<Move>(commands.back()).id, true}, commands);
+  EXPECT_EQ(std::get<Move>(commands.back()).blocks, (BlockRange{{0}, 1}));
+  EXPECT_FALSE(executor.failure());
+}
+
 TEST(Executor, WritesThatAreUnderWayTogetherFailAsOne) {
   PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
   table.add_blocks(8, kBlockBytes);

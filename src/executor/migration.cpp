@@ -411,7 +411,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {
     Asker again = flight.by;
-    if (++again.failures >= kMostFailedReads)
+    if (!cancelled && ++again.failures >= kMostFailedReads)
       failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
     else
       ask({.rest = move.blocks, .by = again});

@@ -240,6 +240,146 @@ TEST_P(CpuMachineTest, ADeadBlockThatLivesAgainKeepsWhatWasWritten) {
   EXPECT_TRUE(holds(rig.block(0), kBlock, 2));
 }
 
+// All frames of the device are those of dead blocks that live again: see the note of that name.
+struct AllLiveAgain {
+  Rig rig;
+  std::uint32_t frames = rig.machine->device_blocks();
+  BlockRange living{{0}, frames}, others{{20}, frames};
+
+  explicit AllLiveAgain(Rig built) : rig(std::move(built)) {
+    CHECK(frames <= 20);
+    rig.machine->inbox().allocated({0}, living);
+    rig.machine->inbox().freed({0}, living);
+    rig.machine->inbox().kernel_ready({{0}, {0}, {}}, true);
+    EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+    EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
+    EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
+  }
+  // They have their frames, die and are dropped, while a new tensor lives there already.
+  void live_again() {
+    rig.ask(Populate{living});
+    rig.machine->inbox().allocated({1}, living);
+    fill(rig.block(0), frames * kBlock, 1);
+    rig.ask(Discard{living, Tier::device});
+  }
+  // Until the machine has said of each that it has a frame.
+  void hear_of_it() {
+    for (std::uint32_t heard = 0; heard < frames;) {
+      const auto event = rig.next();
+      const auto* fault = std::get_if<Faulted>(&event);
+      heard += fault != nullptr && fault->stream == kNobody;
+    }
+  }
+  bool hold_their_bytes() { return holds(rig.block(0), frames * kBlock, 1); }
+  std::size_t resident() { return resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()); }
+};
+
+TEST_P(CpuMachineTest, WhatWaitsForItsFirstFrameMakesRoomForDeadBlocksThatLiveAgain) {
+  for (const Tier to : {Tier::host, Tier::ssd}) {
+    AllLiveAgain all(CpuMachineTest::rig({.host_frames = 10, .patience = Nanos{2'000'000'000}}));
+    Rig& rig = all.rig;
+    all.live_again();
+    rig.ask(Populate{all.others});
+    std::thread script([&] { rig.block(all.others.first.value)[5] = std::byte{7}; });
+    all.hear_of_it();
+    EXPECT_TRUE(rig.move(1, all.others, Tier::device, to));
+    rig.ask(Populate{all.living});
+    EXPECT_EQ(std::get<Faulted>(rig.next()).blocks, (BlockRange{all.others.first, 1}));
+    EXPECT_TRUE(all.hold_their_bytes());
+    EXPECT_LE(all.resident(), (10 + 10) * kBlock);
+    const Tier elsewhere = to == Tier::ssd ? Tier::host : Tier::ssd;
+    EXPECT_TRUE(rig.move(2, all.living, Tier::device, elsewhere));
+    EXPECT_TRUE(rig.move(3, all.others, to, Tier::device));
+    script.join();
+    EXPECT_EQ(rig.block(all.others.first.value)[5], std::byte{7});
+    EXPECT_EQ(rig.machine->stats().moved(Tier::device, to) + rig.machine->stats().moved(to, Tier::device), Bytes{});
+    fill(rig.block(all.others.first.value), all.frames * kBlock, 2);
+    EXPECT_TRUE(rig.move(4, all.others, Tier::device, to));
+    EXPECT_TRUE(rig.move(5, all.living, elsewhere, Tier::device));
+    EXPECT_TRUE(all.hold_their_bytes());
+    EXPECT_TRUE(rig.move(6, all.living, Tier::device, elsewhere));
+    EXPECT_TRUE(rig.move(7, all.others, to, Tier::device));
+    EXPECT_TRUE(holds(rig.block(all.others.first.value), all.frames * kBlock, 2));
+  }
+}
+
+TEST_P(CpuMachineTest, WhatHasHadNoFrameIsGivenUpWhereverItIs) {
+  for (const Tier to : {Tier::host, Tier::ssd}) {
+    AllLiveAgain all(CpuMachineTest::rig({.host_frames = 10}));
+    Rig& rig = all.rig;
+    all.live_again();
+    rig.ask(Populate{all.others});
+    all.hear_of_it();
+    EXPECT_TRUE(rig.move(1, all.others, Tier::device, to));
+    rig.ask(Discard{all.others, to});
+    rig.ask(Populate{all.living});
+    rig.ask(Populate{all.others});
+    rig.ask(Discard{all.others, Tier::device});
+    rig.ask(Discard{{{0}, 1}, Tier::ssd});  // A copy, of which there is none.
+    EXPECT_TRUE(all.hold_their_bytes());
+    EXPECT_EQ(rig.machine->stats().peak(Tier::host), Bytes{});
+    EXPECT_EQ(rig.machine->stats().peak(Tier::ssd), Bytes{});
+  }
+}
+
+// A block that waits for its frame and one that has it leave together, and that fails.
+TEST_P(CpuMachineTest, WhatWaitsForItsFirstFrameWaitsAgainWhenItsEvictionFails) {
+  int writes_fail = EIO;
+  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return writes_fail; });
+  }});
+  const std::uint32_t frames = rig.machine->device_blocks();
+  rig.tensor_in_block_0(1);
+  const std::uint32_t last = 20 + frames - 1;
+  rig.ask(Populate{{{20}, frames - 1}});
+  fill(rig.block(last - 1), kBlock, 2);
+  rig.machine->inbox().freed({0}, {{0}, 1});
+  rig.machine->inbox().kernel_ready({{0}, {0}, {}}, true);
+  EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
+  rig.machine->inbox().allocated({1}, {{0}, 1});
+  fill(rig.block(0), kBlock, 3);
+  rig.ask(Discard{{{0}, 1}, Tier::device});
+  rig.ask(Populate{{{last}, 1}});  // It waits for the frame of block 0.
+  EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<Faulted>(rig.next()));
+  EXPECT_FALSE(rig.move(1, {{last - 1}, 2}, Tier::device, Tier::ssd));
+  writes_fail = 0;
+  EXPECT_FALSE(rig.machine->is_mapped({last}));
+  EXPECT_TRUE(rig.move(2, {{20}, 1}, Tier::device, Tier::ssd));
+  EXPECT_TRUE(rig.machine->is_mapped({last}));
+  EXPECT_TRUE(rig.move(3, {{last - 1}, 2}, Tier::device, Tier::ssd));
+  rig.ask(Populate{{{0}, 1}});
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 3));
+  EXPECT_TRUE(rig.move(4, {{last - 1}, 2}, Tier::ssd, Tier::device));
+  EXPECT_TRUE(holds(rig.block(last - 1), kBlock, 2));
+}
+
+TEST_P(CpuMachineTest, ArrivalsThatCannotStartMakeRoomForDeadBlocksThatLiveAgain) {
+  for (const Tier from : {Tier::host, Tier::ssd}) {
+    AllLiveAgain all(CpuMachineTest::rig({.host_frames = 10, .patience = Nanos{2'000'000'000}}));
+    Rig& rig = all.rig;
+    rig.ask(Populate{all.others});
+    fill(rig.block(all.others.first.value), all.frames * kBlock, 2);
+    EXPECT_TRUE(rig.move(1, all.others, Tier::device, from));
+    all.live_again();
+    rig.ask(Move{.id = {2}, .blocks = all.others, .from = from, .to = Tier::device, .urgency = Urgency::need});
+    all.hear_of_it();
+    const Event refused = rig.answer();
+    ASSERT_TRUE(std::holds_alternative<MoveFailed>(refused));
+    EXPECT_TRUE(std::get<MoveFailed>(refused).cancelled);
+    rig.ask(Populate{all.living});
+    EXPECT_TRUE(all.hold_their_bytes());
+    const Tier elsewhere = from == Tier::ssd ? Tier::host : Tier::ssd;
+    EXPECT_TRUE(rig.move(3, all.living, Tier::device, elsewhere));
+    EXPECT_TRUE(rig.move(4, all.others, from, Tier::device));
+    EXPECT_TRUE(holds(rig.block(all.others.first.value), all.frames * kBlock, 2));
+    EXPECT_TRUE(rig.move(5, all.others, Tier::device, from));
+    EXPECT_TRUE(rig.move(6, all.living, elsewhere, Tier::device));
+    EXPECT_TRUE(all.hold_their_bytes());
+  }
+}
+
 TEST_P(CpuMachineTest, ABlockWithANewTensorThatTheExecutorDoesNotKnowOfDoesNotLeave) {
   for (const Tier to : {Tier::host, Tier::ssd}) {
     Rig rig = CpuMachineTest::rig({.host_frames = 2});

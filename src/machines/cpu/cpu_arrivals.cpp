@@ -26,7 +26,7 @@ void CpuMachine::handle(const Populate& command) {
     }
     CHECK(block.state == BlockState::empty);
     block.state = BlockState::resident;
-    block.awaits_frame = true;
+    block.blank = true;
     awaiting_frame_.push_back(id);
   }
   populate_waiting();
@@ -36,13 +36,21 @@ void CpuMachine::populate_waiting() {
   while (!awaiting_frame_.empty() && has_room(1)) {
     const BlockId id = awaiting_frame_.front();
     awaiting_frame_.pop_front();
-    at(id).awaits_frame = false;
     ++device_in_use_;
     waited_.reset();
-    if (const int error = mapper_->populate(address(id)); error != 0) return give_up("map a new block", error);
-    mapped(id);
+    if (!give_first_frame(id)) return;
   }
   note_usage();
+}
+
+bool CpuMachine::give_first_frame(BlockId id) {
+  at(id).blank = false;
+  if (const int error = mapper_->populate(address(id)); error != 0) {
+    give_up("map a new block", error);
+    return false;
+  }
+  mapped(id);
+  return true;
 }
 
 void CpuMachine::begin_arrival(Job& job) {
@@ -56,6 +64,13 @@ bool CpuMachine::map_from_host(Job& job) {
   const BlockRange blocks = job.move.blocks;
   if (!has_room(blocks.count)) return false;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    if (at(id).blank) {
+      at(id).state = BlockState::resident;
+      ++device_in_use_;
+      if (!give_first_frame(id)) return true;
+      ++job.blank;
+      continue;
+    }
     keep_for_children(id);
     if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
       give_up("map a block from host memory", error);
@@ -80,8 +95,10 @@ void CpuMachine::start_reads() {
     }
     // What is in hand comes before what is not more urgent.
     if (reads_.empty() || (!chunks_.empty() && chunks_.urgency() <= reads_.urgency())) return;
-    if (!reading_.may_start(reads_.urgency()) || !start_chunk(jobs_.at(at(reads_.front()).job))) return;
+    Job& job = jobs_.at(at(reads_.front()).job);
+    if (!reading_.may_start(reads_.urgency()) || !start_chunk(job)) return;
     reads_.pop();
+    if (job.rest == 0) finish_chunk(job);
   }
 }
 
@@ -99,16 +116,18 @@ bool CpuMachine::start_chunk(Job& job) {
   const std::uint32_t rest = job.move.blocks.count - job.settled;
   const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency));
   if (chunk == 0 || !has_room(chunk)) return false;
-  job.chunk = job.rest = chunk;
+  job.chunk = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
     Block& block = at(id);
-    block.buffer = mapper_->arrival_buffer();
     ++device_in_use_;
+    if (block.blank) continue;
+    block.buffer = mapper_->arrival_buffer();
     if (block.buffer == nullptr) {
       give_up("get memory for a block that comes back", ENOMEM);
       return false;
     }
+    ++job.rest;
     chunks_.push(id, job.move.urgency);
   }
   note_usage();
@@ -119,7 +138,7 @@ void CpuMachine::finish_chunk(Job& job) {
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
     for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
-      mapper_->give_up(std::exchange(at(id).buffer, nullptr));
+      if (!at(id).blank) mapper_->give_up(std::exchange(at(id).buffer, nullptr));
       --device_in_use_;
     }
     if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
@@ -132,6 +151,12 @@ void CpuMachine::finish_chunk(Job& job) {
   }
   for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
     Block& block = at(id);
+    if (block.blank) {
+      block.state = BlockState::resident;
+      if (!give_first_frame(id)) return;
+      ++job.blank;
+      continue;
+    }
     keep_for_children(id);
     if (job.move.clean && block.has_slot) {
       if (!block.stored) block.stored = content_hash(block.buffer);
@@ -187,7 +212,7 @@ void CpuMachine::pump() {
 void CpuMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
   if (done) {
-    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped));
+    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
     stats_.dropped_clean(kBlockBytes * job.dropped);
     waited_.reset();
   }

@@ -50,7 +50,7 @@ void CpuMachine::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
   std::vector<bool> nobodys(range_.blocks());
   for (BlockId id{0}; id.value < range_.blocks(); ++id.value) {
     const Block& block = at(id);
-    const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.awaits_frame;
+    const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.blank;
     nobodys[id.value] = has_none && !snapshots_.wants(id);  // An earlier child may still see who lived there.
   }
   const SnapshotId snapshot = snapshots_.take();

@@ -40,16 +40,19 @@ void CpuMachine::begin_eviction(Job& job) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
     block.lower = job.move.to;
+    job.blank += block.blank;
     if (job.move.to == Tier::host) {
+      block.state = BlockState::stored;
+      if (block.blank) continue;
       block.buffer = mapper_->keep_in_host(address(id), block.buffer);
       CHECK(block.buffer != nullptr);
-      block.state = BlockState::stored;
       --device_in_use_;
       ++host_in_use_;
       continue;
     }
     block.state = BlockState::leaving;
     copies_.erase(id);
+    if (block.blank) continue;
     if (job.move.clean && has_current_copy(block)) {
       ++job.dropped;
     } else {
@@ -73,7 +76,7 @@ bool CpuMachine::has_current_copy(const Block& block) {
 // All or none; 0 or an errno.
 int CpuMachine::take_all_off(BlockRange blocks) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    const int error = at(id).awaits_frame ? EBUSY : take_off(id);
+    const int error = take_off(id);
     if (error == 0) continue;
     put_back({blocks.first, id.value - blocks.first.value});
     return error;
@@ -83,6 +86,11 @@ int CpuMachine::take_all_off(BlockRange blocks) {
 
 // See Note [A dead block that lives again]; 0 or an errno.
 int CpuMachine::take_off(BlockId id) {
+  if (at(id).blank) {
+    std::erase(awaiting_frame_, id);
+    userfault_.wake(address(id), kBlockBytes.value);  // Whoever waits for it must ask for its return now.
+    return 0;
+  }
   mapped_[id.value].store(false, std::memory_order_relaxed);
   bool came_back = false;
   if (const int error = mapper_->take_off(address(id), at(id).buffer, came_back); error != 0) {
@@ -100,6 +108,10 @@ int CpuMachine::take_off(BlockId id) {
 
 void CpuMachine::put_back(BlockRange blocks) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+    if (at(id).blank) {
+      awaiting_frame_.push_back(id);
+      continue;
+    }
     keep_for_children(id);
     if (const int error = mapper_->put_back(address(id), at(id).buffer); error != 0)
       return give_up("put a block back that was to leave", error);
@@ -154,10 +166,11 @@ void CpuMachine::finish_write(Job& job) {
   }
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
+    block.state = BlockState::stored;
+    if (block.blank) continue;
     CHECK(block.has_slot);
     mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
     --device_in_use_;
-    block.state = BlockState::stored;
   }
   answer(job, true);
 }
@@ -190,19 +203,17 @@ void CpuMachine::handle(const Discard& command) {
       keep_for_children(id);
       block.state = BlockState::empty;
       give_back_slot(id);
-      if (command.tier == Tier::host) {
+      if (!std::exchange(block.blank, false) && command.tier == Tier::host) {
         mapper_->give_up_host(std::exchange(block.buffer, nullptr));
         --host_in_use_;
       }
       continue;
     }
     CHECK(block.state == BlockState::resident && !block.kept);
-    if (block.awaits_frame) {
-      block.awaits_frame = false;
+    if (block.blank) {  // Who waits for it is an accident of the script's: nobody owns these bytes.
+      CHECK(take_off(id) == 0);
+      block.blank = false;
       block.state = BlockState::empty;
-      std::erase(awaiting_frame_, id);
-      // Who waits for it is an accident of the script's (nobody owns these bytes); the fault is told again.
-      userfault_.wake(address(id), kBlockBytes.value);
     } else if (!try_discard(id)) {
       block.kept = true;
       block.kept_reported = false;
@@ -240,6 +251,24 @@ void CpuMachine::settle_kept() {
     answers_.push_back(Faulted{kNobody, {id, 1}});
     return false;
   });
+}
+
+// Nothing moves, and there is less room than the executor believes: it has been told of the blocks that live again, and
+// has frames for them as soon as those of this arrival are free.
+void CpuMachine::refuse_arrival() {
+  if (writing_.count() + reading_.count() > 0 || !chunks_.empty()) return;
+  if (std::ranges::none_of(kept_, [&](BlockId id) { return at(id).kept_reported; })) return;
+  Job* job = nullptr;
+  if (!awaiting_map_.empty()) {
+    job = &jobs_.at(awaiting_map_.front());
+    awaiting_map_.pop_front();
+  } else if (!reads_.empty() && jobs_.at(at(reads_.front()).job).settled == 0) {
+    job = &jobs_.at(at(reads_.front()).job);
+    reads_.pop();
+  }
+  if (job == nullptr) return;
+  for (BlockId id = job->move.blocks.first; id < job->move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
+  refuse(*job, EBUSY);
 }
 
 std::optional<std::uint32_t> CpuMachine::take_slot() {

@@ -99,6 +99,7 @@ Result<Stamped> CpuMachine::wait() {
     }
     settle_kept();
     pump();
+    refuse_arrival();
     if (failure_ || !faults_.empty() || !answers_.empty()) continue;
     limit_waiting();
     const bool look_again = waits_for_room() || !delayed_.empty() || !kept_.empty();
@@ -183,8 +184,9 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   const BlockId id{range_.index_of(entry.fault.address)};
   Block& block = at(id);
   const StreamId stream = streams_.of(entry.fault.thread);
-  const bool leaving_is_off = block.state == BlockState::leaving && jobs_.at(block.job).undone;
-  if (leaving_is_off || (block.state == BlockState::resident && !block.awaits_frame)) {
+  const bool stays = block.state == BlockState::leaving && jobs_.at(block.job).undone;
+  const bool is_here = stays || block.state == BlockState::resident;
+  if (is_here && !block.blank) {
     stall_.begin(id, stream, entry.at);
     if (entry.fault.write_protected) {
       let_write(id);
@@ -198,7 +200,7 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
     return std::nullopt;
   }
   stall_.begin(id, stream, entry.at);
-  if (block.awaits_frame) return std::nullopt;
+  if (is_here) return std::nullopt;
   if (!std::exchange(block.awaited, true)) block.state == BlockState::empty ? stats_.first_touch() : stats_.fault();
   if (block.state == BlockState::leaving && options_.method == EvictionMethod::copy) {
     // Somebody writes to a block that is being copied out: it stays, and the writer goes on at once.

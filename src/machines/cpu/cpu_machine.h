@@ -66,6 +66,10 @@ struct CpuMachineOptions {
 //   allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
 //   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds. The
 //   same happens to a dead block that cannot be taken off because its pages are locked.
+// - What waits must not stand in the way of that room, or all frames could be those of such blocks, and nothing move
+// any
+//   more. A block that waits for its first frame is blank: it has no bytes, so it leaves at once wherever it is to go,
+//   and gets a frame without contents when it comes back. An arrival that waits while nothing else moves is refused.
 //
 // Note [Forked children]
 // Managed memory is left out of forks (MemoryRange). A child maps the range anew, watches it with a userfaultfd of its
@@ -137,9 +141,9 @@ class CpuMachine final : public Machine {
   struct Block {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
-    bool awaits_frame = false;  // resident for the executor, not mapped yet
-    bool awaited = false;       // somebody has faulted on it since it was mapped last
-    bool kept = false;          // see Note [A dead block that lives again]
+    bool blank = false;    // has had no frame since it was populated; resident ones wait for theirs
+    bool awaited = false;  // somebody has faulted on it since it was mapped last
+    bool kept = false;     // see Note [A dead block that lives again]
     bool kept_reported = false;
     std::uint32_t kept_tries = 0;
     bool transferring = false;
@@ -157,6 +161,7 @@ class CpuMachine final : public Machine {
     std::uint32_t settled = 0;  // arrivals: so many blocks, from the first, have their bytes
     std::uint32_t chunk = 0;    // and so many after them are being read
     std::uint32_t dropped = 0;  // blocks that need not be written
+    std::uint32_t blank = 0;    // blocks that have nothing to move
     std::uint32_t retries = 0;  // of a chunk that could not be read
     int error = 0;
     bool cancelled = false;
@@ -185,9 +190,11 @@ class CpuMachine final : public Machine {
   void finish_write(Job& job);
   bool try_discard(BlockId id);
   void settle_kept();
+  void refuse_arrival();
 
   // Arrivals (cpu_arrivals.cpp).
   void populate_waiting();
+  bool give_first_frame(BlockId id);
   void begin_arrival(Job& job);
   bool map_from_host(Job& job);
   void start_reads();
@@ -253,7 +260,7 @@ class CpuMachine final : public Machine {
   TransferQueue writes_, reads_;
   TransferQueue chunks_;  // reads that have their buffers, and whose turn has not come
   UnderWay writing_, reading_;
-  std::deque<BlockId> awaiting_frame_;      // populated, as far as the executor knows
+  std::deque<BlockId> awaiting_frame_;      // resident and blank
   std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
   std::vector<BlockId> kept_;
   std::set<BlockId> copies_;         // what is on the device, and has a slot, too
