@@ -248,6 +248,7 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     // Called back, or on its way for somebody else: the end of that move brings us here again.
     if (state == BlockState::leaving || state == BlockState::arriving) return Served::waits_for_move;
     const BlockRange piece = first_piece(wish.rest);
+    use_dead(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
     if (state == BlockState::empty) {
       for_each_block(piece, [&](BlockId block) { table_.populate(block); });
@@ -319,8 +320,7 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
       continue;
     }
     const BlockRange piece = first_piece(wish.rest);
-    // What is dead may always go.
-    while (table_.room(Tier::device) < bytes_of(piece) && table_.dead()) drop(*foresight_.dead(table_), out);
+    use_dead(bytes_of(piece), out);
     births_ahead_ ? evict_ahead(bytes_of(piece), out) : evict_idle(bytes_of(piece), out);
     if (table_.room(Tier::device) < bytes_of(piece)) return;
     start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan},

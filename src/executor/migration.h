@@ -134,6 +134,7 @@ class Migration {
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
   void evict_ahead(Bytes needed, std::vector<Command>& out);
+  void use_dead(Bytes needed, std::vector<Command>& out);
   void evict_idle(Bytes needed, std::vector<Command>& out);
   bool send_away(BlockId victim, Urgency urgency, std::vector<Command>& out);
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.

@@ -13,6 +13,11 @@ constexpr std::uint32_t kMostFailedWrites = 4;
 
 }  // namespace
 
+// What is dead may always go, and at once: rather than wait for what is leaving.
+void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
+  while (table_.room(Tier::device) < needed && table_.dead()) drop(*foresight_.dead(table_), out);
+}
+
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
   const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
@@ -157,6 +162,7 @@ bool Migration::serve_expected(std::vector<BlockRange>& arrived, std::vector<Com
   for (; !expected_.empty(); expected_.pop_front()) {
     const auto [block, now] = expected_.front();
     if (table_.state(block) != BlockState::empty) continue;
+    use_dead(table_.bytes(block), out);
     while (table_.room(Tier::device) < table_.bytes(block)) {
       if (table_.room(Tier::device) + table_.leaving() >= table_.bytes(block)) return false;
       // For later kernels the plan makes room itself: what it keeps would only have to come back.

@@ -148,5 +148,31 @@ TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants
   EXPECT_EQ(std::get<Move>(commands.front()).to, Tier::ssd);
 }
 
+// Four frames: a block leaves for the plan while a dead one's frame lies there.
+TEST(Victims, WhatIsDeadGivesItsFrameAtOnceThoughOthersAreLeaving) {
+  Plan plan;
+  plan.evictions = {{{0}, {0}, Tier::ssd}};
+  const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{4}, 1}};
+  const std::vector<std::vector<BlockRange>> births = {{}, {{{4}, 1}}};
+  for (const bool is_born : {true, false}) {
+    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 8});
+    table.add_blocks(5, kBlockBytes);
+    for (std::uint32_t block = 0; block < 5; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
+    if (is_born) table.drop({4});
+    Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
+    executor.adopt(plan, 2, {.homes = homes, .rows = {}, .births = births});
+    std::vector<Command> commands;
+    for (std::uint32_t block = 0; block < (is_born ? 4u : 5u); ++block)
+      executor.on(Allocated{{block}, {{block}, 1}}, commands);
+    executor.on(Freed{{3}, {{3}, 1}}, commands);
+    executor.on(KernelReady{{0}, {0}, {}}, commands);
+    executor.on(KernelDone{{0}}, commands);
+    EXPECT_EQ(executor.table().state({0}), BlockState::leaving);
+    executor.on(is_born ? Event(KernelReady{{0}, {1}, {}}) : Event(Faulted{{0}, {{4}, 1}}), commands);
+    EXPECT_EQ(executor.table().state({3}), BlockState::empty) << is_born;
+    EXPECT_EQ(executor.table().state({4}), is_born ? BlockState::resident : BlockState::arriving);
+  }
+}
+
 }  // namespace
 }  // namespace spillway
