@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hook/planning/save_proposed.h"
+#include "machines/sim/simulate.h"
 #include "plan/machine_file.h"
 #include "plan/plan_file.h"
 #include "plan/validate.h"
@@ -120,6 +121,30 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
       }
   }
   EXPECT_GT(compared, 10);
+}
+
+// What `auto` runs keeps copies on the SSD, whatever plan it follows, and a plan's prediction knows of them.
+TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
+  int different = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Trace trace = training(seed);
+    const PlanningInput input = input_of(trace, "auto", 45);
+    const auto taken = plan_run(input, set_apart);
+    if (!taken || !taken->plan) continue;
+    const Plan& plan = taken->plan->run.plan;
+    PolicyTraits traits = policy_by_name(plan.policy)->traits;
+    MachineModel machine = input.machine;
+    machine.device.memory += kBlockBytes * kSpareBlocks;
+    const auto seconds_with = [&](bool copies) {
+      traits.keeps_copies = copies;
+      const Trace& blocks = taken->plan->blocks;
+      return seconds(
+          simulate(blocks, analyse_lifetimes(blocks), machine, traits, &plan, Foreknowledge::iteration)->iteration);
+    };
+    EXPECT_EQ(plan.predicted_seconds, seconds_with(true)) << "seed " << seed;
+    different += plan.predicted_seconds != seconds_with(false);
+  }
+  EXPECT_GT(different, 0);
 }
 
 struct GivenToARun : testing::Test {
