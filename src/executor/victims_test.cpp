@@ -148,19 +148,50 @@ TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants
   EXPECT_EQ(std::get<Move>(commands.front()).to, Tier::ssd);
 }
 
+// Three frames, four blocks that a plan knows of, and one more whose dead frame could not be dropped once.
+TEST(Victims, WhatIsDeadAndCouldNotBeDroppedTakesItsTurn) {
+  const Plan plan;
+  std::vector<BlockRange> homes;
+  std::vector<Foresight::Row> rows;
+  for (std::uint32_t block = 0; block < 4; ++block) {
+    homes.push_back({{block}, 1});
+    rows.push_back({.blocks = {{block}, 1}, .uses = {{block}}});
+  }
+  PageTable table({kBlockBytes * 3, {}, kBlockBytes * 8});
+  table.add_blocks(5, kBlockBytes);
+  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
+  Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keep_dead_blocks = true}});
+  executor.adopt(plan, 4, {.homes = homes, .rows = rows, .births = {}});
+  const auto tell = [&](const Event& event) {
+    std::vector<Command> commands;
+    executor.on(event, commands);
+    for (std::size_t at = 0; at < commands.size(); ++at)
+      if (const auto* move = std::get_if<Move>(&commands[at])) executor.on(MoveDone{move->id}, commands);
+  };
+  for (std::uint32_t block = 0; block < 4; ++block) tell(Allocated{{block}, {{block}, 1}});
+  tell(Faulted{kNobody, {{4}, 1}});
+  EXPECT_EQ(executor.table().state({4}), BlockState::resident);
+  for (std::uint32_t kernel = 0; kernel < 8; ++kernel) {
+    const BlockAccess access{.blocks = {{kernel % 4}, 1}};
+    tell(KernelReady{{0}, {kernel % 4}, std::span(&access, 1)});
+    tell(KernelDone{{0}});
+  }
+  EXPECT_EQ(executor.table().state({4}), BlockState::empty);
+}
+
 // Four frames: a block leaves for the plan while a dead one's frame lies there.
 TEST(Victims, WhatIsDeadGivesItsFrameAtOnceThoughOthersAreLeaving) {
   Plan plan;
   plan.evictions = {{{0}, {0}, Tier::ssd}};
   const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{4}, 1}};
-  const std::vector<std::vector<BlockRange>> births = {{}, {{{4}, 1}}};
+  const std::vector<std::vector<BlockRange>> births = {{}, {}, {}, {{{4}, 1}}};
   for (const bool is_born : {true, false}) {
     PageTable table({kBlockBytes * 4, {}, kBlockBytes * 8});
     table.add_blocks(5, kBlockBytes);
     for (std::uint32_t block = 0; block < 5; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
     if (is_born) table.drop({4});
     Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
-    executor.adopt(plan, 2, {.homes = homes, .rows = {}, .births = births});
+    executor.adopt(plan, 4, {.homes = homes, .rows = {}, .births = births});
     std::vector<Command> commands;
     for (std::uint32_t block = 0; block < (is_born ? 4u : 5u); ++block)
       executor.on(Allocated{{block}, {{block}, 1}}, commands);

@@ -115,12 +115,15 @@ void CpuMachine::start_transfer(BlockId id, bool write) {
 bool CpuMachine::start_chunk(Job& job) {
   const std::uint32_t rest = job.move.blocks.count - job.settled;
   const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency));
-  if (chunk == 0 || !has_room(chunk)) return false;
+  if (chunk == 0) return false;
+  if (job.settled == 0) {  // All of them, for what has begun to arrive cannot be refused any more.
+    if (!has_room(job.move.blocks.count)) return false;
+    device_in_use_ += job.move.blocks.count;
+  }
   job.chunk = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
     Block& block = at(id);
-    ++device_in_use_;
     if (block.blank) continue;
     block.buffer = mapper_->arrival_buffer();
     if (block.buffer == nullptr) {
@@ -137,15 +140,14 @@ bool CpuMachine::start_chunk(Job& job) {
 void CpuMachine::finish_chunk(Job& job) {
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
-    for (BlockId id = chunk.first; id < chunk.end(); ++id.value) {
+    for (BlockId id = chunk.first; id < chunk.end(); ++id.value)
       if (!at(id).blank) mapper_->give_up(std::exchange(at(id).buffer, nullptr));
-      --device_in_use_;
-    }
     if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
       job.error = 0;
       return reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
     }
     if (job.settled > 0) return give_up("read the rest of a tensor back from the SSD", job.error);
+    device_in_use_ -= job.move.blocks.count;
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
     return answer(job, false);
   }
@@ -221,15 +223,15 @@ void CpuMachine::answer(const Job& job, bool done) {
   jobs_.erase(move.id.value);
 }
 
-// The blocks cannot leave now: the script has direct I/O on a page of theirs, or has locked it. That is no failure of
-// the tier below, but another victim must not be tried before others had their turn.
-void CpuMachine::refuse(const Job& job, int error) {
-  refused(error);
+// The blocks cannot leave or come now. That is no failure of the tier below, but others must have their turn before the
+// next is tried.
+void CpuMachine::refuse(const Job& job) {
   delayed_.push_back(MoveFailed{job.move.id, true});
   delayed_are_waited_for_ |= job.move.urgency != Urgency::plan;
   jobs_.erase(job.move.id.value);
 }
 
+// The script has direct I/O on a page of theirs, or has locked it.
 void CpuMachine::refused(int error) {
   last_refusal_ = error;
   if (error == EFAULT) give_up("put a block back of which a part had left", error);

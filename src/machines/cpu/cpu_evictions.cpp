@@ -35,7 +35,8 @@ void CpuMachine::begin_eviction(Job& job) {
   const BlockRange blocks = job.move.blocks;
   if (const int error = take_all_off(blocks); error != 0) {
     for (BlockId id = blocks.first; id < blocks.end(); ++id.value) give_back_slot(id);
-    return refuse(job, error);
+    refused(error);
+    return refuse(job);
   }
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
@@ -145,7 +146,8 @@ void CpuMachine::send_back_writes() {
     Job& job = jobs_.at(at(writes_.front()).job);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) writes_.erase(id);
     undo_write(job);
-    refuse(job, ENOSPC);
+    refused(ENOSPC);
+    refuse(job);
   }
 }
 
@@ -256,7 +258,7 @@ void CpuMachine::settle_kept() {
 // Nothing moves, and there is less room than the executor believes: it has been told of the blocks that live again, and
 // has frames for them as soon as those of this arrival are free.
 void CpuMachine::refuse_arrival() {
-  if (writing_.count() + reading_.count() > 0 || !chunks_.empty()) return;
+  if (!answers_.empty() || writing_.count() + reading_.count() > 0 || !chunks_.empty()) return;
   if (std::ranges::none_of(kept_, [&](BlockId id) { return at(id).kept_reported; })) return;
   Job* job = nullptr;
   if (!awaiting_map_.empty()) {
@@ -268,7 +270,7 @@ void CpuMachine::refuse_arrival() {
   }
   if (job == nullptr) return;
   for (BlockId id = job->move.blocks.first; id < job->move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
-  refuse(*job, EBUSY);
+  refuse(*job);
 }
 
 std::optional<std::uint32_t> CpuMachine::take_slot() {

@@ -66,10 +66,9 @@ struct CpuMachineOptions {
 //   allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
 //   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds. The
 //   same happens to a dead block that cannot be taken off because its pages are locked.
-// - What waits must not stand in the way of that room, or all frames could be those of such blocks, and nothing move
-// any
-//   more. A block that waits for its first frame is blank: it has no bytes, so it leaves at once wherever it is to go,
-//   and gets a frame without contents when it comes back. An arrival that waits while nothing else moves is refused.
+// - What waits must not stand in the way of that room: all frames could be those of such blocks, and nothing could move
+//   any more. A block that waits for its first frame is blank: it has no bytes, so it leaves at once wherever it is to
+//   go, and gets a frame without contents when it comes back. An arrival that waits while nothing moves is refused.
 //
 // Note [Forked children]
 // Managed memory is left out of forks (MemoryRange). A child maps the range anew, watches it with a userfaultfd of its
@@ -217,7 +216,7 @@ class CpuMachine final : public Machine {
   void pump();
   void transfer_ended(const Completion& completion);
   void answer(const Job& job, bool done);
-  void refuse(const Job& job, int error);
+  void refuse(const Job& job);
   void refused(int error);
   void give_back_slot(BlockId id);
   void note_usage();
