@@ -6,6 +6,7 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <ranges>
 
 #include "base/check.h"
 
@@ -13,6 +14,7 @@ namespace spillway {
 namespace {
 
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
+constexpr Bytes kMuch = 8_MiB;  // A plan that does not know of less is as good.
 
 }  // namespace
 
@@ -63,7 +65,7 @@ void Recorder::anchor() {
     forget_old_segments();
   }
   strip();
-  builder_.segment().operators = hash_of_operators(builder_.segment());
+  builder_.segment().operators = hash_of_operators(builder_.segment(), 0, builder_.segment().kernels.size());
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   builder_.expect(previous_->segment());
@@ -90,7 +92,9 @@ void Recorder::strip() {
   Segment& segment = builder_.segment();
   if (segment.number == 0 || wanted_ != 0) return;
   const std::size_t idle = idle_prefix(segment);
-  if (idle == 0) return;
+  segment.idle = hash_of_operators(segment, 0, idle);
+  segment.after_idle = hash_of_operators(segment, idle, segment.kernels.size());
+  if (idle == 0 || (used_by_first(segment, idle) >= kMuch && came_before(segment))) return;
   const std::vector<SegmentStorage> died = drop_prefix(segment, idle);
   if (history_.empty() || history_.back().kernels.empty()) return;
   Segment& before = history_.back();
@@ -102,6 +106,14 @@ void Recorder::strip() {
     if (is_new) before.storages.push_back(storage);
     before.freed_at_the_end(known->second);
   }
+}
+
+// Whether the latest one that does the same after its idle prefix has had the same prefix: it seems to come each time,
+// and is a part of the iteration like any other.
+bool Recorder::came_before(const Segment& segment) const {
+  for (const Segment& before : history_ | std::views::reverse)
+    if (before.after_idle == segment.after_idle) return before.idle == segment.idle;
+  return false;
 }
 
 // `count` segments, the last of which has `before_end` later ones; null pointers never.

@@ -67,6 +67,7 @@ class Recorder {
   void birth(const Birth& birth, std::uint64_t segment);
   void death(StorageId storage);
   void strip();
+  bool came_before(const Segment& segment) const;
   void forget_old_segments();
   void search();
   static bool same_updates(const Segment& a, const Segment& b);

@@ -205,6 +205,37 @@ TEST(Recorder, EvaluatingInBetweenIsNoPartOfIt) {
   }
 }
 
+TEST(Recorder, WhatComesAfterEachStepAndUsesMuchIsAPartOfIt) {
+  const Names alone = {"randn", "mm", "mm_backward", "sgd"},
+              with_it = {"zeros", "sum", "randn", "mm", "mm_backward", "sgd"};
+  for (const std::uint64_t mebibytes : {1, 16})
+    for (const int every : {1, 2}) {
+      Script script;
+      script.data("w");
+      for (int step = 0; step < 8; ++step) {
+        train(script, "w");
+        if (step % every != 0) continue;
+        script.run({.name = "zeros", .makes = {"large"}, .bytes = mebibytes << 20});
+        script.run({.name = "sum", .reads = {"large"}, .makes = {"sum"}, .drops = {"sum"}});
+        script.drop("large");
+      }
+      EXPECT_EQ(names(script.trace()), mebibytes == 16 && every == 1 ? with_it : alone)
+          << mebibytes << " MiB, " << every;
+    }
+}
+
+TEST(Recorder, WhatComesAfterEachStepForSomeTimeOnlyGivesWay) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 16; ++step) {
+    train(script, "w");
+    if (step >= 6) continue;
+    script.run({.name = "zeros", .makes = {"large"}, .bytes = 16 << 20});
+    script.drop("large");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));
+}
+
 TEST(Recorder, AnOtherLastBatchOfAnEpochIsNoPartOfIt) {
   Script script;
   script.data("w");

@@ -98,13 +98,23 @@ std::size_t idle_prefix(const Segment& segment) {
   return prefix;
 }
 
-std::uint64_t hash_of_operators(const Segment& segment) {
-  std::uint64_t hash = segment.kernels.size();
+Bytes used_by_first(const Segment& segment, std::size_t count) {
+  Bytes sum;
+  for (const SegmentKernel& kernel : std::span(segment.kernels).first(count)) {
+    for (const SegmentAccess& access : segment.accesses_of(kernel))
+      if (access.reads || access.writes) sum += segment.storages[access.storage].bytes;
+    for (const std::uint32_t birth : segment.births_of(kernel)) sum += segment.storages[birth].bytes;
+  }
+  return sum;
+}
+
+std::uint64_t hash_of_operators(const Segment& segment, std::size_t begin, std::size_t end) {
+  std::uint64_t hash = end - begin;
   const auto mix = [&](std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
   };
-  for (const SegmentKernel& kernel : segment.kernels) {
+  for (const SegmentKernel& kernel : std::span(segment.kernels).subspan(begin, end - begin)) {
     mix(std::hash<std::string_view>{}(kernel.name));
     mix(static_cast<std::uint64_t>(kernel.phase));
     mix(kernel.shapes);

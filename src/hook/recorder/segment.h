@@ -48,7 +48,9 @@ struct Segment {
   // Of all kernels, one after the other: lists of their own would be thousands to make and to free in each iteration.
   std::vector<SegmentAccess> accesses;
   std::vector<std::uint32_t> births, frees;
-  std::uint64_t operators = 0;   // hash of what they do, without the memory that they do it with
+  std::uint64_t operators = 0;  // hash of what they do, without the memory that they do it with
+  std::uint64_t idle = 0;       // the same of its idle prefix, which may have been dropped, and of what follows that
+  std::uint64_t after_idle = 0;
   std::vector<Updated> updates;  // ascending: tells optimizers apart
 
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
@@ -103,8 +105,11 @@ class SegmentBuilder {
 // state_dict: they write nothing that was there before, and nobody later in the segment uses what they made.
 std::size_t idle_prefix(const Segment& segment);
 
-// For Segment::operators.
-std::uint64_t hash_of_operators(const Segment& segment);
+// Bytes of the tensors that its first kernels, so many, make and use, each counted as often.
+Bytes used_by_first(const Segment& segment, std::size_t count);
+
+// For Segment::operators: of the kernels from one to before another.
+std::uint64_t hash_of_operators(const Segment& segment, std::size_t begin, std::size_t end);
 
 // Drops that many kernels, not all. Storages from before that died during them are returned: they died after the
 // segment before.
