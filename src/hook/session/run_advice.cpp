@@ -131,10 +131,31 @@ std::string of_largest_kernel(const RunReport& report) {
                      outlook.largest_kernel, to_text(outlook.largest_bytes), to_text(report.device_budget));
 }
 
+// Empty where they take about as long as expected, or something else than memory takes the time.
+std::string far_off_in_time(std::string_view which, const std::vector<Followed>& all, Nanos expected,
+                            const RunReport& report) {
+  const Nanos duration = median_time(all, &Followed::duration), waited = median_time(all, &Followed::waited);
+  if (seconds(duration) <= kFarOff * seconds(expected)) return {};
+  if (2 * seconds(waited) <= seconds(duration) - seconds(expected)) return {};
+  return fmt::format("{} took {:.3f} s, and waited for memory in {:.3f} s of it, where {:.3f} s were predicted{}",
+                     which, seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
+}
+
+// Where no plan was predicted to be better, the later half shows whether that was right.
+std::string why_paging_is_far_off(const RunReport& report) {
+  if (report.not_planned != kPagingIsAsGood) return {};
+  std::vector<Followed> later;
+  for (const RunReport::Iteration& one : report.iterations | std::views::drop(report.iterations.size() / 2))
+    later.push_back({.moved = one.in + one.out, .duration = one.duration, .waited = one.waited});
+  if (later.size() < kEnoughIterations) return {};
+  return far_off_in_time("iterations", later, *report.outlook->budgets.front().iteration, report);
+}
+
 // Empty where what was simulated is about what the run did.
 std::string why_far_off(const RunReport& report) {
+  if (report.plans.empty()) return why_paging_is_far_off(report);
   // What no plan knows of moves bytes, too, and the predictions are told without it.
-  if (report.plans.empty() || !without_what(report).empty()) return {};
+  if (!without_what(report).empty()) return {};
   const std::vector<Followed> followed = followed_iterations(report);
   if (followed.size() < kEnoughIterations) return {};
   const Bytes moved = median_moved(followed);
@@ -142,14 +163,7 @@ std::string why_far_off(const RunReport& report) {
   if (static_cast<double>(moved.value) > kFarOff * static_cast<double>(predicted.value))
     return fmt::format("planned iterations moved {} where {} were predicted{}", to_text(moved), to_text(predicted),
                        of_largest_kernel(report));
-  const Nanos duration = median_time(followed, &Followed::duration), waited = median_time(followed, &Followed::waited);
-  const Nanos expected = report.plans.back().predicted;
-  if (seconds(duration) > kFarOff * seconds(expected) && 2 * seconds(waited) > seconds(duration) - seconds(expected))
-    return fmt::format(
-        "planned iterations took {:.3f} s, and waited for memory in {:.3f} s of it, where {:.3f} s were "
-        "predicted{}",
-        seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
-  return {};
+  return far_off_in_time("planned iterations", followed, report.plans.back().predicted, report);
 }
 
 }  // namespace

@@ -153,6 +153,25 @@ TEST_F(RunAdvice, DoesNotTrustPredictionsOfIterationsThatWaitMuchLonger) {
                                    "by page faults");
 }
 
+TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
+  RunReport::Iteration slow;
+  slow.duration = Nanos{5'000'000'000};
+  slow.waited = Nanos{2'000'000'000};
+  report.iterations.assign(6, slow);
+  EXPECT_EQ(advice().kind, "memory") << "a plan might have been better";
+  report.not_planned = kPagingIsAsGood;
+  EXPECT_EQ(
+      advice().sentence,
+      "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: iterations "
+      "took 5.000 s, and waited for memory in 2.000 s of it, where 3.000 s were predicted");
+  report.iterations.pop_back();
+  report.iterations.pop_back();
+  EXPECT_EQ(advice().kind, "memory") << "two show little";
+  slow.duration = Nanos{4'000'000'000};
+  report.iterations.assign(6, slow);
+  EXPECT_EQ(advice().kind, "memory");
+}
+
 TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {
   const auto step = [](Bytes in, bool planned) {
     RunReport::Iteration iteration;

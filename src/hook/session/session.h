@@ -25,6 +25,7 @@ inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<
 
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
+inline constexpr std::string_view kPagingIsAsGood = "demand paging was predicted to be as good";  // why there is none
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
 inline constexpr std::uint64_t kMaxPlans = 64;
@@ -179,7 +180,7 @@ struct SessionState {
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
-  OnceText<4096> not_planned;                      // why no plan was followed
+  OnceText<4096> not_planned;                      // why no plan was followed; kPagingIsAsGood, if that is why
 
   Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is
   std::array<std::array<CostRecord, kMostCosts>, 2> costs;

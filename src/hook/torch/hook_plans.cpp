@@ -129,7 +129,7 @@ std::string Hook::why_not_planned() {
     return trace ? "no iteration has repeated itself" : trace.error().message;
   }
   if (plan_) return "the script ended before it followed the one that was made";
-  return memory_->planning()->needs_none(progress) ? "demand paging was predicted to be as good"
+  return memory_->planning()->needs_none(progress) ? std::string(kPagingIsAsGood)
                                                    : "the script ended before one was made";
 }
 
