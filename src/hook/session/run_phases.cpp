@@ -17,6 +17,11 @@ Value median_of(Value RunReport::Iteration::* figure, const std::vector<RunRepor
   return median(iterations, figure).*figure;
 }
 
+Nanos median_worked(const std::vector<RunReport::Iteration>& iterations) {
+  const auto worked = [](const RunReport::Iteration& one) { return excess(one.duration, one.waited); };
+  return worked(median(iterations, worked));
+}
+
 // What is less of an iteration's operators is not worth a word.
 constexpr double kManyOperators = 0.05;
 
@@ -59,6 +64,7 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report) {
     phases.push_back({.name = std::string(name),
                       .iterations = iterations.size(),
                       .duration = median_of(&RunReport::Iteration::duration, iterations),
+                      .worked = median_worked(iterations),
                       .faults = median_of(&RunReport::Iteration::faults, iterations),
                       .kernels = median_of(&RunReport::Iteration::kernels, iterations)});
   return phases;

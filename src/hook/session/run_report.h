@@ -41,6 +41,7 @@ struct RunReport {
     std::string name;
     std::size_t iterations = 0;
     Nanos duration;
+    Nanos worked;  // of this, while nobody waited for memory
     std::uint64_t faults = 0, kernels = 0;
   };
   struct Prediction {  // of an iteration with less memory

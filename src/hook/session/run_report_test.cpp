@@ -199,6 +199,20 @@ TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
       << to_table(report());
 }
 
+TEST_F(RunReportTest, PhasesAreNotComparedWithOneThatDoesLessInAsManyOperators) {
+  load_torch();
+  state().moved(Tier::device, Tier::ssd) = 1;
+  ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
+  add_iteration(**session, {.duration_ns = 1'000'000'000, .kernels = 100});
+  add_iteration(**session, {.duration_ns = 5'000'000'000, .waited_ns = 3'400'000'000, .kernels = 100});
+  add_iteration(**session, {.duration_ns = 2'000'000'000, .kernels = 100, .planned = true});
+  const std::string table = to_table(report());
+  EXPECT_TRUE(table.contains("learning      1 iteration, 5.000 s and 0 faults each (median)\n")) << table;
+  EXPECT_TRUE(
+      table.contains("planned       1 iteration, 2.000 s and 0 faults each (median), 2.50 times as fast as learning\n"))
+      << table;
+}
+
 TEST_F(RunReportTest, SaysWhatOfPlannedIterationsIsInNoPlan) {
   load_torch();
   state().moved(Tier::device, Tier::ssd) = 1;
