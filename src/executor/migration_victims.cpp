@@ -111,7 +111,7 @@ std::optional<BlockId> Migration::spare_victim() {
   return planned_victim();
 }
 
-// Such a one, or a dead one that is held and whose turn it is; else what is needed last, as far as that is known.
+// Such a one, or the one that came first if it is dead and held; else what is needed last, as far as that is known.
 std::optional<BlockId> Migration::next_victim() {
   if (const auto spare = spare_victim()) return spare;
   if (const auto oldest = table_.victim(); oldest && !table_.live(*oldest) && !ready_frames_.contains(*oldest))

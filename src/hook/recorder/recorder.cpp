@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
 constexpr Bytes kMuch = 8_MiB;  // A plan that does not know of less is as good.
 
+bool keeps_idle_prefix(const Segment& segment) { return segment.operators != segment.after_idle; }
+
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
@@ -94,7 +96,7 @@ void Recorder::strip() {
   const std::size_t idle = idle_prefix(segment);
   segment.idle = hash_of_operators(segment, 0, idle);
   segment.after_idle = hash_of_operators(segment, idle, segment.kernels.size());
-  if (idle == 0 || (used_by_first(segment, idle) >= kMuch && came_before(segment))) return;
+  if (idle == 0 || (keeps_idle_ && used_by_first(segment, idle) >= kMuch && came_before(segment))) return;
   const std::vector<SegmentStorage> died = drop_prefix(segment, idle);
   if (history_.empty() || history_.back().kernels.empty()) return;
   Segment& before = history_.back();
@@ -112,7 +114,7 @@ void Recorder::strip() {
 // and is a part of the iteration like any other.
 bool Recorder::came_before(const Segment& segment) const {
   for (const Segment& before : history_ | std::views::reverse)
-    if (before.after_idle == segment.after_idle) return before.idle == segment.idle;
+    if (before.after_idle == segment.after_idle && same_updates(before, segment)) return before.idle == segment.idle;
   return false;
 }
 
@@ -165,6 +167,8 @@ void Recorder::search() {
   if (std::ranges::find(history_, previous_->segment().operators, &Segment::operators) == history_.end())
     fruitless_ = pause_ = 0;
   if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
+  // It has come each time for a while only: training alone may go on for longer.
+  if (found_ && is_outdated() && std::ranges::any_of(found_->segments, keeps_idle_prefix)) keeps_idle_ = false;
   if (pause_ > 0) {
     --pause_;
     return;
@@ -193,7 +197,9 @@ void Recorder::search() {
     return;
   }
   // Every number of segments has had its turn, and each of them is compared to its end where only memory differs.
-  if (++fruitless_ > 2 * kMostPeriods) pause_ = std::min(fruitless_ - 2 * kMostPeriods, kLongestPause);
+  if (++fruitless_ <= 2 * kMostPeriods) return;
+  pause_ = std::min(fruitless_ - 2 * kMostPeriods, kLongestPause);
+  keeps_idle_ = false;  // An evaluation may use all batches, and training another one each time.
 }
 
 bool Recorder::is_outdated() const { return missed_ > kPatience * found_->segments.size(); }

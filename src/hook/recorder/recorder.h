@@ -105,6 +105,7 @@ class Recorder {
   std::uint64_t pause_ = 0;      // anchors until the next search, unless something new comes
   bool news_ = false;
   bool something_updated_ = false;  // by some segment
+  bool keeps_idle_ = true;          // idle prefixes that come each time are parts of the iteration
   std::size_t pending_ = 0;         // of the latest segments may become the next repetition of the iteration found
 };
 

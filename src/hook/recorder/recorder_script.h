@@ -58,6 +58,10 @@ class Script {
   }
   void elsewhere(const std::string& name) { recorder.born_elsewhere({.storage = make(name), .bytes = Bytes{64}}); }
   void drop(const std::string& name) { recorder.died_outside(take(name)); }
+  void rename(const std::string& from, const std::string& to) {
+    const StorageId id = take(from);
+    storages_[to] = id;
+  }
   void drop_if_there(const std::string& name) {
     if (storages_.contains(name)) drop(name);
   }
@@ -108,10 +112,6 @@ class Script {
     const StorageId id = storages_.at(name);
     storages_.erase(name);
     return id;
-  }
-  void rename(const std::string& from, const std::string& to) {
-    const StorageId id = take(from);
-    storages_[to] = id;
   }
   void touch(KernelEvent& event, const std::string& name, bool writes) {
     event.touches.push_back(

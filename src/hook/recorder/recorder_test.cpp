@@ -224,6 +224,43 @@ TEST(Recorder, WhatComesAfterEachStepAndUsesMuchIsAPartOfIt) {
     }
 }
 
+// Training uses another of the batches each time, and what comes after each step uses all of them.
+TEST(Recorder, WhatComesAfterEachStepIsNoPartOfItWhereNothingRepeatsItselfWithIt) {
+  Script script;
+  script.data("w");
+  constexpr int kBatches = 40;
+  const auto batch = [](int index) { return "batch" + std::to_string(index); };
+  for (int index = 0; index < kBatches; ++index) script.data(batch(index));
+  for (int step = 0; step < kBatches; ++step) {
+    script.zero_grad("w");
+    script.run({.name = "mm", .reads = {batch(step), "w"}, .makes = {"loss"}});
+    script.run(
+        {.name = "mm_backward", .phase = Phase::backward, .reads = {batch(step), "w", "loss"}, .makes = {"grad_w"}});
+    script.drop("loss");
+    script.step("w");
+    for (int index = 0; index < kBatches; ++index) {
+      script.run({.name = "evaluate", .reads = {batch(index), "w"}, .makes = {"out"}, .bytes = 16 << 20});
+      script.drop("out");
+    }
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"mm", "mm_backward", "sgd"}));
+}
+
+// Python keeps the result until the next one takes its place.
+TEST(Recorder, WhatIsMadeAfterEachStepMayLiveUntilTheNext) {
+  Script script;
+  script.data("w");
+  script.data("v");
+  for (int step = 0; step < 8; ++step) {
+    for (const std::string weight : {"w", "v"}) train(script, weight);
+    script.run({.name = "evaluate", .reads = {"w", "v"}, .makes = {"new_out"}, .bytes = 16 << 20});
+    script.drop_if_there("out");
+    script.rename("new_out", "out");
+  }
+  EXPECT_EQ(names(script.trace()),
+            (Names{"randn", "mm", "mm_backward", "sgd", "evaluate", "randn", "mm", "mm_backward", "sgd"}));
+}
+
 TEST(Recorder, WhatComesAfterEachStepForSomeTimeOnlyGivesWay) {
   Script script;
   script.data("w");

@@ -102,7 +102,7 @@ Bytes used_by_first(const Segment& segment, std::size_t count) {
   Bytes sum;
   for (const SegmentKernel& kernel : std::span(segment.kernels).first(count)) {
     for (const SegmentAccess& access : segment.accesses_of(kernel))
-      if (access.reads || access.writes) sum += segment.storages[access.storage].bytes;
+      if (access.reads || access.writes) sum += excess(access.end, access.begin);
     for (const std::uint32_t birth : segment.births_of(kernel)) sum += segment.storages[birth].bytes;
   }
   return sum;

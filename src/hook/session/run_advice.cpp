@@ -141,11 +141,16 @@ std::string far_off_in_time(std::string_view which, const std::vector<Followed>&
                      which, seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
 }
 
-// Where no plan was predicted to be better, the later half shows whether that was right.
+// Where no plan was predicted to be better, the later half shows whether that was right: those of the fewest operators,
+// for others have what no prediction knows of.
 std::string why_paging_is_far_off(const RunReport& report) {
   if (report.not_planned != kPagingIsAsGood) return {};
+  if (report.iterations.empty()) return {};
+  const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
+  const std::uint64_t fewest = std::ranges::min(half | std::views::transform(&RunReport::Iteration::kernels));
   std::vector<Followed> later;
-  for (const RunReport::Iteration& one : report.iterations | std::views::drop(report.iterations.size() / 2))
+  for (const RunReport::Iteration& one :
+       half | std::views::filter([&](const auto& one) { return one.kernels == fewest; }))
     later.push_back({.moved = one.in + one.out, .duration = one.duration, .waited = one.waited});
   if (later.size() < kEnoughIterations) return {};
   return far_off_in_time("iterations", later, *report.outlook->budgets.front().iteration, report);

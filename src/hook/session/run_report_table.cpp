@@ -69,9 +69,9 @@ bool have_as_many(const RunReport::Phase& a, const RunReport::Phase& b) {
   return 2 * most < 3 * least || most == 0;
 }
 
-// Kernels alone are no slower in a later phase, unless they do more.
+// The later one works for much longer than the earlier one took altogether.
 bool does_more(const RunReport::Phase& later, const RunReport::Phase& earlier) {
-  return later.worked.value > earlier.worked.value / 2 * 3;
+  return later.worked.value > earlier.duration.value / 2 * 3;
 }
 
 // "3 iterations, 4.210 s and 12 faults each (median), 1.31 times as fast as demand paging": as the first one that does
