@@ -16,8 +16,6 @@ namespace {
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
 constexpr Bytes kMuch = 8_MiB;  // A plan that does not know of less is as good.
 
-bool keeps_idle_prefix(const Segment& segment) { return segment.operators != segment.after_idle; }
-
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
@@ -168,7 +166,7 @@ void Recorder::search() {
     fruitless_ = pause_ = 0;
   if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
   // It has come each time for a while only: training alone may go on for longer.
-  if (found_ && is_outdated() && std::ranges::any_of(found_->segments, keeps_idle_prefix)) keeps_idle_ = false;
+  if (found_ && is_outdated() && std::ranges::any_of(found_->segments, &Segment::keeps_idle)) keeps_idle_ = false;
   if (pause_ > 0) {
     --pause_;
     return;
@@ -272,6 +270,7 @@ void Recorder::forget_anchors() {
   history_kernels_ = 0;
   found_.reset();
   something_updated_ = false;
+  keeps_idle_ = true;
   pending_ = 0;
 }
 

@@ -410,6 +410,22 @@ TEST(Recorder, TooFewStepsAreAnErrorThatSaysHowManyAreNeeded) {
   EXPECT_NE(trace.error().message.find("made 1 optimizer step and at least 3"), std::string::npos);
 }
 
+TEST(Recorder, WhatComesAfterEachStepTakesOneStepMore) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 4; ++step) {
+    const auto trace = script.recorder.finish();
+    ASSERT_FALSE(trace);
+    if (step == 3) {
+      EXPECT_NE(trace.error().message.find("made 3 optimizer steps and at least 4"), std::string::npos);
+    }
+    train(script, "w");
+    script.run({.name = "zeros", .makes = {"large"}, .bytes = 16 << 20});
+    script.drop("large");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"zeros", "randn", "mm", "mm_backward", "sgd"}));
+}
+
 TEST(Recorder, AnIterationAskedForIsTakenAsItIs) {
   Script script(2);
   script.data("w");

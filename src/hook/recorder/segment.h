@@ -53,6 +53,7 @@ struct Segment {
   std::uint64_t after_idle = 0;
   std::vector<Updated> updates;  // ascending: tells optimizers apart
 
+  bool keeps_idle() const { return number > 0 && operators != after_idle; }
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
   std::span<const SegmentAccess> accesses_of(const SegmentKernel& kernel) const {
     return std::span(accesses).subspan(kernel.accesses.begin, kernel.accesses.end - kernel.accesses.begin);

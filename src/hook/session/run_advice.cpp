@@ -144,8 +144,7 @@ std::string far_off_in_time(std::string_view which, const std::vector<Followed>&
 // Where no plan was predicted to be better, the later half shows whether that was right: those of the fewest operators,
 // for others have what no prediction knows of.
 std::string why_paging_is_far_off(const RunReport& report) {
-  if (report.not_planned != kPagingIsAsGood) return {};
-  if (report.iterations.empty()) return {};
+  if (report.not_planned != kPagingIsAsGood || report.iterations.empty()) return {};
   const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
   const std::uint64_t fewest = std::ranges::min(half | std::views::transform(&RunReport::Iteration::kernels));
   std::vector<Followed> later;

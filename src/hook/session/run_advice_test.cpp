@@ -170,6 +170,12 @@ TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
   slow.duration = Nanos{4'000'000'000};
   report.iterations.assign(6, slow);
   EXPECT_EQ(advice().kind, "memory");
+  RunReport::Iteration evaluates;
+  evaluates.duration = evaluates.waited = Nanos{20'000'000'000};
+  evaluates.kernels = 100;
+  report.iterations.insert(report.iterations.end(), 6, slow);
+  for (int times = 0; times < 12; ++times) report.iterations.push_back(times % 2 == 0 ? evaluates : slow);
+  EXPECT_EQ(advice().kind, "memory") << "no prediction knows of that";
 }
 
 TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {

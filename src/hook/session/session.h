@@ -25,7 +25,7 @@ inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<
 
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
-inline constexpr std::string_view kPagingIsAsGood = "demand paging was predicted to be as good";  // why there is none
+inline constexpr std::string_view kPagingIsAsGood = "demand paging was predicted to be as good";  // so no plan
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
 inline constexpr std::uint64_t kMaxPlans = 64;

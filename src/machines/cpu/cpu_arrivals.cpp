@@ -231,7 +231,7 @@ void CpuMachine::refuse(const Job& job) {
   jobs_.erase(job.move.id.value);
 }
 
-// The script has direct I/O on a page of theirs, or has locked it.
+// Blocks cannot leave: the script has direct I/O on a page of theirs, or has locked it, or there is no space below.
 void CpuMachine::refused(int error) {
   last_refusal_ = error;
   if (error == EFAULT) give_up("put a block back of which a part had left", error);

@@ -260,17 +260,12 @@ void CpuMachine::settle_kept() {
 void CpuMachine::refuse_arrival() {
   if (!answers_.empty() || writing_.count() + reading_.count() > 0 || !chunks_.empty()) return;
   if (std::ranges::none_of(kept_, [&](BlockId id) { return at(id).kept_reported; })) return;
-  Job* job = nullptr;
-  if (!awaiting_map_.empty()) {
-    job = &jobs_.at(awaiting_map_.front());
-    awaiting_map_.pop_front();
-  } else if (!reads_.empty() && jobs_.at(at(reads_.front()).job).settled == 0) {
-    job = &jobs_.at(at(reads_.front()).job);
-    reads_.pop();
-  }
-  if (job == nullptr) return;
-  for (BlockId id = job->move.blocks.first; id < job->move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
-  refuse(*job);
+  if (awaiting_map_.empty() && reads_.empty()) return;
+  Job& job = jobs_.at(awaiting_map_.empty() ? at(reads_.front()).job : awaiting_map_.front());
+  if (job.settled > 0) return;  // It has all its frames.
+  awaiting_map_.empty() ? reads_.pop() : awaiting_map_.pop_front();
+  for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
+  refuse(job);
 }
 
 std::optional<std::uint32_t> CpuMachine::take_slot() {
