@@ -122,6 +122,7 @@ bool Foresight::is_idle(BlockId block) const {
 std::optional<BlockId> Foresight::victim(const PageTable& table) {
   for (auto at = by_next_use_.end(); at != by_next_use_.begin();) {
     --at;
+    if (at->first <= running()) return std::nullopt;
     bool gone = true;
     const BlockRange blocks = rows_[at->second].blocks;
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {

@@ -40,7 +40,9 @@ class Foresight {
   // iterations.
   std::optional<BlockId> idle(const PageTable& table);
   bool is_idle(BlockId block) const;
-  // Of the rows' blocks that could leave, one of those that are used last; nothing if there is none.
+  // Of the rows' blocks that could leave and that the running kernel does not use, one of those that are used last;
+  // nothing if there is none. A kernel that has to take from itself goes through several rows at once: what it has not
+  // used for longest is known to the page table alone.
   std::optional<BlockId> victim(const PageTable& table);
 
  private:
@@ -52,6 +54,8 @@ class Foresight {
     std::uint64_t last = 0;
   };
 
+  // The kernel after the last one that has ended, counted as in next_.
+  std::uint64_t running() const { return passed_ == 0 ? 0 : iteration_ * kernels_ + last_.value + 1; }
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
   void expect(std::uint32_t row, std::uint64_t next);
   bool is_long_ago(std::uint64_t use) const { return use + kIdleAfter * kernels_ < passed_; }

@@ -50,9 +50,23 @@ TEST_F(FourBlocks, WhatIsPinnedDeadOrAwayIsPassedOver) {
   table.evict({3}, Tier::host);
   EXPECT_EQ(foresight.victim(table), BlockId{1});
   table.release({1});
+  EXPECT_EQ(foresight.victim(table), std::nullopt);  // Of block 4 nothing is known, and block 0 is in use.
+  run(0);
   EXPECT_EQ(foresight.victim(table), BlockId{0});
   table.pin({0});
-  EXPECT_EQ(foresight.victim(table), std::nullopt);  // of block 4 nothing is known
+  EXPECT_EQ(foresight.victim(table), std::nullopt);
+}
+
+TEST_F(FourBlocks, WhatTheRunningKernelUsesIsLeftToThePageTable) {
+  table.pin({0});
+  for (std::uint32_t iteration = 0; iteration < 2; ++iteration) {
+    for (const std::uint32_t kernel : {0u, 1u}) run(kernel);
+    EXPECT_EQ(foresight.victim(table), BlockId{1});  // Kernel 2 uses the others.
+    table.pin({1});
+    EXPECT_EQ(foresight.victim(table), std::nullopt);
+    table.unpin({1});
+    for (const std::uint32_t kernel : {2u, 3u}) run(kernel);
+  }
 }
 
 TEST_F(FourBlocks, WhatComesBackOrToLifeAgainMayLeaveAgain) {
@@ -60,9 +74,8 @@ TEST_F(FourBlocks, WhatComesBackOrToLifeAgainMayLeaveAgain) {
     table.evict({block}, Tier::host);
     table.evicted({block});
   }
+  run(3);
   table.release({1});
-  EXPECT_EQ(foresight.victim(table), BlockId{0});
-  table.pin({0});
   EXPECT_EQ(foresight.victim(table), std::nullopt);
   foresight.used({{1}, 1});
   table.retain({1});
