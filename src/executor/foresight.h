@@ -41,8 +41,8 @@ class Foresight {
   std::optional<BlockId> idle(const PageTable& table);
   bool is_idle(BlockId block) const;
   // Of the rows' blocks that could leave and that the running kernel does not use, one of those that are used last;
-  // nothing if there is none. A kernel that has to take from itself goes through several rows at once: what it has not
-  // used for longest is known to the page table alone.
+  // nothing if there is none. A kernel that has to take from itself goes through several rows at once, and what came
+  // first of these only the page table knows.
   std::optional<BlockId> victim(const PageTable& table);
 
  private:
@@ -54,7 +54,7 @@ class Foresight {
     std::uint64_t last = 0;
   };
 
-  // The kernel after the last one that has ended, counted as in next_.
+  // The kernel after the last one that has ended, counted as in next_: what runs, unless the script leaves some out.
   std::uint64_t running() const { return passed_ == 0 ? 0 : iteration_ * kernels_ + last_.value + 1; }
   std::uint64_t next_use(std::uint32_t row, KernelId after) const;
   void expect(std::uint32_t row, std::uint64_t next);

@@ -48,9 +48,10 @@ struct Faulted {  // The stream waits for these blocks, which are not mapped. kN
 struct MoveDone {
   MoveId move;
 };
-struct MoveFailed {  // The bytes are still where they were; a cancelled move fails, too.
+struct MoveFailed {  // The bytes are still where they were.
   MoveId move;
-  bool cancelled = false;
+  bool cancelled =
+      false;  // called back, or refused since it cannot be now: no fault of the tier, and may be asked again
 };
 using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed>;
 struct Stamped {

@@ -165,8 +165,6 @@ void Recorder::search() {
   if (std::ranges::find(history_, previous_->segment().operators, &Segment::operators) == history_.end())
     fruitless_ = pause_ = 0;
   if (found_ && !is_outdated() && !lacks_steps(pointers(found_->segments))) return;
-  // It has come each time for a while only: training alone may go on for longer.
-  if (found_ && is_outdated() && std::ranges::any_of(found_->segments, &Segment::keeps_idle)) keeps_idle_ = false;
   if (pause_ > 0) {
     --pause_;
     return;

@@ -224,6 +224,18 @@ TEST(Recorder, WhatComesAfterEachStepAndUsesMuchIsAPartOfIt) {
     }
 }
 
+TEST(Recorder, WhatComesAfterEachStepGoesOnBeingAPartOfItWhereTrainingChanges) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 24; ++step) {
+    train(script, "w", step < 8 ? 64 : 128);
+    script.run({.name = "zeros", .makes = {"large"}, .bytes = 16 << 20});
+    script.drop("large");
+  }
+  EXPECT_EQ(names(script.trace()), (Names{"zeros", "randn", "mm", "mm_backward", "sgd"}));
+  EXPECT_EQ(script.recorder.progress().iteration, 2u) << "one for each batch";
+}
+
 // Training uses another of the batches each time, and what comes after each step uses all of them.
 TEST(Recorder, WhatComesAfterEachStepIsNoPartOfItWhereNothingRepeatsItselfWithIt) {
   Script script;

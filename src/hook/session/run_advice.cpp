@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -85,42 +86,52 @@ RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) 
   return {.kind = "waits", .sentence = std::move(sentence)};
 }
 
-// Planned iterations one after the other, each of as many steps as the plan is for.
-struct Followed {
+// Iterations one after the other, together as many steps as what was predicted.
+struct Whole {
   Bytes moved;
   Nanos duration, waited;
+  std::uint64_t kernels = 0;
 };
 
-// Of the last plan, whose first iteration begins with what the one before left behind.
-std::vector<Followed> followed_iterations(const RunReport& report) {
-  std::vector<Followed> all;
-  const RunReport::PlanTaken& plan = report.plans.back();
-  Followed one;
+template <typename Iterations, typename Counts>
+std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t steps_each, Counts counts) {
+  std::vector<Whole> all;
+  Whole one;
   std::uint64_t steps = 0;
-  for (const RunReport::Iteration& iteration : report.iterations | std::views::drop(plan.adopted_at_iteration)) {
-    if (!iteration.planned) {
+  for (const RunReport::Iteration& iteration : iterations) {
+    if (!counts(iteration)) {
       one = {};
       steps = 0;
       continue;
     }
-    one = {one.moved + iteration.in + iteration.out, one.duration + iteration.duration, one.waited + iteration.waited};
+    one = {.moved = one.moved + iteration.in + iteration.out,
+           .duration = one.duration + iteration.duration,
+           .waited = one.waited + iteration.waited,
+           .kernels = one.kernels + iteration.kernels};
     steps += iteration.steps;
-    if (steps < plan.optimizer_steps) continue;
+    if (steps < steps_each) continue;
     all.push_back(std::exchange(one, {}));
     steps = 0;
   }
   return all;
 }
 
-Bytes median_moved(const std::vector<Followed>& all) {
+// Of the last plan, whose first iteration begins with what the one before left behind.
+std::vector<Whole> followed_iterations(const RunReport& report) {
+  const RunReport::PlanTaken& plan = report.plans.back();
+  return whole_iterations(report.iterations | std::views::drop(plan.adopted_at_iteration), plan.optimizer_steps,
+                          [](const RunReport::Iteration& iteration) { return iteration.planned; });
+}
+
+Bytes median_moved(const std::vector<Whole>& all) {
   std::vector<Bytes> moved;
-  for (const Followed& one : all) moved.push_back(one.moved);
+  for (const Whole& one : all) moved.push_back(one.moved);
   return median(std::move(moved));
 }
 
-Nanos median_time(const std::vector<Followed>& all, Nanos Followed::* time) {
+Nanos median_time(const std::vector<Whole>& all, Nanos Whole::* time) {
   std::vector<Nanos> times;
-  for (const Followed& one : all) times.push_back(one.*time);
+  for (const Whole& one : all) times.push_back(one.*time);
   return median(std::move(times));
 }
 
@@ -132,27 +143,27 @@ std::string of_largest_kernel(const RunReport& report) {
 }
 
 // Empty where they take about as long as expected, or something else than memory takes the time.
-std::string far_off_in_time(std::string_view which, const std::vector<Followed>& all, Nanos expected,
+std::string far_off_in_time(std::string_view which, const std::vector<Whole>& all, Nanos expected,
                             const RunReport& report) {
-  const Nanos duration = median_time(all, &Followed::duration), waited = median_time(all, &Followed::waited);
+  const Nanos duration = median_time(all, &Whole::duration), waited = median_time(all, &Whole::waited);
   if (seconds(duration) <= kFarOff * seconds(expected)) return {};
   if (2 * seconds(waited) <= seconds(duration) - seconds(expected)) return {};
   return fmt::format("{} took {:.3f} s, and waited for memory in {:.3f} s of it, where {:.3f} s were predicted{}",
                      which, seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
 }
 
-// Where no plan was predicted to be better, the later half shows whether that was right: those of the fewest operators,
-// for others have what no prediction knows of.
+// Where no plan was predicted to be better, the later half shows whether that was right: of those of equally many
+// operators the ones of the fewest, for others have what no prediction knows of.
 std::string why_paging_is_far_off(const RunReport& report) {
-  if (report.not_planned != kPagingIsAsGood || report.iterations.empty()) return {};
+  if (report.not_planned != kPagingIsAsGood) return {};
   const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
-  const std::uint64_t fewest = std::ranges::min(half | std::views::transform(&RunReport::Iteration::kernels));
-  std::vector<Followed> later;
-  for (const RunReport::Iteration& one :
-       half | std::views::filter([&](const auto& one) { return one.kernels == fewest; }))
-    later.push_back({.moved = one.in + one.out, .duration = one.duration, .waited = one.waited});
-  if (later.size() < kEnoughIterations) return {};
-  return far_off_in_time("iterations", later, *report.outlook->budgets.front().iteration, report);
+  std::map<std::uint64_t, std::vector<Whole>> by_kernels;
+  for (const Whole& one : whole_iterations(half, report.recorded_steps, [](const auto&) { return true; }))
+    by_kernels[one.kernels].push_back(one);
+  const auto fewest =
+      std::ranges::find_if(by_kernels, [](const auto& equal) { return equal.second.size() >= kEnoughIterations; });
+  if (fewest == by_kernels.end()) return {};
+  return far_off_in_time("iterations", fewest->second, *report.outlook->budgets.front().iteration, report);
 }
 
 // Empty where what was simulated is about what the run did.
@@ -160,7 +171,7 @@ std::string why_far_off(const RunReport& report) {
   if (report.plans.empty()) return why_paging_is_far_off(report);
   // What no plan knows of moves bytes, too, and the predictions are told without it.
   if (!without_what(report).empty()) return {};
-  const std::vector<Followed> followed = followed_iterations(report);
+  const std::vector<Whole> followed = followed_iterations(report);
   if (followed.size() < kEnoughIterations) return {};
   const Bytes moved = median_moved(followed);
   const Bytes predicted = report.plans.back().predicted_in + report.plans.back().predicted_out;

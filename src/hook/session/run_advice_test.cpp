@@ -178,6 +178,23 @@ TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
   EXPECT_EQ(advice().kind, "memory") << "no prediction knows of that";
 }
 
+TEST_F(RunAdvice, ComparesPagingWithAsManyStepsAsWerePredicted) {
+  const auto step = [](std::uint64_t seconds, std::uint64_t kernels) {
+    RunReport::Iteration iteration;
+    iteration.duration = iteration.waited = Nanos{seconds * 1'000'000'000};
+    iteration.kernels = kernels;
+    return iteration;
+  };
+  report.not_planned = kPagingIsAsGood;
+  for (const std::uint64_t steps : {1u, 2u}) {
+    report.recorded_steps = steps;
+    report.iterations.assign(30, step(3, 10));
+    EXPECT_EQ(advice().kind, steps == 1 ? "memory" : "waits") << "3 s are predicted for " << steps;
+    report.iterations[25] = step(1, 2);
+    EXPECT_EQ(advice().kind, steps == 1 ? "memory" : "waits") << "an odd short one shows nothing";
+  }
+}
+
 TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {
   const auto step = [](Bytes in, bool planned) {
     RunReport::Iteration iteration;

@@ -128,7 +128,8 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_plans(session, report);
   read_costs(state, report);
   read_texts(state, report);
-  if (state.recorded != 0) report.recorded = text(session.config.record_path);
+  report.recorded_steps = state.recorded;
+  if (report.recorded_steps > 0) report.recorded = text(session.config.record_path);
   const auto rate = [](const SessionState::Counter& counter) {
     const std::uint64_t value = counter.load();
     return value == 0 ? std::nullopt : std::optional(BytesPerSecond{value});

@@ -111,6 +111,7 @@ struct RunReport {
   std::vector<std::string> notices;
   std::string error;                   // what kept the hook from doing its work
   std::string recorded, not_recorded;  // the trace's file, or why there is none
+  std::uint64_t recorded_steps = 0;    // of optimizers, in the trace
   std::string recorded_plan;           // the file of the plan followed last
   std::string journal;                 // its file; empty: none
 

@@ -176,7 +176,7 @@ struct SessionState {
   Counter notice_count{0};                         // may exceed the table
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
-  std::atomic<std::uint32_t> recorded{0};          // 1 while the file at record_path holds the trace
+  std::atomic<std::uint32_t> recorded{0};          // optimizer steps in the trace at record_path; 0: it holds none
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead

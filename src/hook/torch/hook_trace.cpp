@@ -1,5 +1,6 @@
 #include "hook/torch/hook.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -37,7 +38,8 @@ Result<> Hook::save_trace_so_far() {
   const std::string path = session_.config.record_path.data();
   const DiskWait wait = record_wait();
   TRY_VOID(save_trace(path, trace));
-  session_.state.recorded = 1;
+  // An iteration asked for is one step.
+  session_.state.recorded = static_cast<std::uint32_t>(std::max<std::uint64_t>(recorder_->progress().steps_each, 1));
   taken_back_ = false;
   return {};
 }
