@@ -44,6 +44,14 @@ def results_do_not_depend_on_the_memory(spillway):
         check((report["plan"] is None) == (report["no_plan_because"] is not None), report["plan"], report["no_plan_because"])
 
 
+def what_is_larger_than_the_memory_is_named(spillway):
+    for part, named in ((0.9, False), (1.1, True)):
+        code = f"import os, torch; torch.zeros(int({part} * len(os.sched_getaffinity(0)) * (32 << 20) / 4)).add_(1)"
+        done, report = run(spillway, [sys.executable, "-c", code])
+        check(done.returncode == 0 and report is not None, done.stderr)
+        check(("aten::add_ goes to" in done.stderr or "aten::zero_ goes to" in done.stderr) == named, part, done.stderr)
+
+
 def every_end_has_its_status_and_its_report(spillway):
     for end, status in {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}.items():
         done, report = run(spillway, script("ends.py", end))
@@ -110,6 +118,7 @@ def run_all(*tests):
 def main():
     run_all(
         results_do_not_depend_on_the_memory,
+        what_is_larger_than_the_memory_is_named,
         every_end_has_its_status_and_its_report,
         a_recorded_iteration_survives_any_end,
         running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,

@@ -42,8 +42,9 @@ RunReport::Advice room(const RunReport& report) {
 std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
   const RunReport::Prediction& now = report.outlook->budgets.front();
   return fmt::format(
-      "by the times of the whole run a planned iteration{} is predicted to take {:.3f} s with {} ({:g} times as much), "
-      "and {:.3f} s with what this run had",
+      "by the times of the whole run a planned iteration{}{} is predicted to take {:.3f} s with {} ({:g} times as "
+      "much), and {:.3f} s with what this run had",
+      report.recorded_steps > 1 ? fmt::format(" of {} optimizer steps", report.recorded_steps) : "",
       without_what(report), seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
 }
 
@@ -116,10 +117,14 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
   return all;
 }
 
-// Of the last plan, whose first iteration begins with what the one before left behind.
-std::vector<Whole> followed_iterations(const RunReport& report) {
-  const RunReport::PlanTaken& plan = report.plans.back();
-  return whole_iterations(report.iterations | std::views::drop(plan.adopted_at_iteration), plan.optimizer_steps,
+// Of one plan, whose first iteration begins with what the one before left behind.
+std::vector<Whole> followed_iterations(const RunReport& report, std::size_t which) {
+  const RunReport::PlanTaken& plan = report.plans[which];
+  const std::size_t end = which + 1 < report.plans.size()
+                              ? std::max<std::size_t>(report.plans[which + 1].adopted_at_iteration, 1) - 1
+                              : report.iterations.size();
+  return whole_iterations(report.iterations | std::views::take(end) | std::views::drop(plan.adopted_at_iteration),
+                          plan.optimizer_steps,
                           [](const RunReport::Iteration& iteration) { return iteration.planned; });
 }
 
@@ -171,14 +176,16 @@ std::string why_far_off(const RunReport& report) {
   if (report.plans.empty()) return why_paging_is_far_off(report);
   // What no plan knows of moves bytes, too, and the predictions are told without it.
   if (!without_what(report).empty()) return {};
-  const std::vector<Whole> followed = followed_iterations(report);
+  std::size_t which = report.plans.size() - 1;  // the last plan that has been followed for long enough
+  std::vector<Whole> followed = followed_iterations(report, which);
+  while (followed.size() < kEnoughIterations && which > 0) followed = followed_iterations(report, --which);
   if (followed.size() < kEnoughIterations) return {};
   const Bytes moved = median_moved(followed);
-  const Bytes predicted = report.plans.back().predicted_in + report.plans.back().predicted_out;
+  const Bytes predicted = report.plans[which].predicted_in + report.plans[which].predicted_out;
   if (static_cast<double>(moved.value) > kFarOff * static_cast<double>(predicted.value))
     return fmt::format("planned iterations moved {} where {} were predicted{}", to_text(moved), to_text(predicted),
                        of_largest_kernel(report));
-  return far_off_in_time("planned iterations", followed, report.plans.back().predicted, report);
+  return far_off_in_time("planned iterations", followed, report.plans[which].predicted, report);
 }
 
 }  // namespace

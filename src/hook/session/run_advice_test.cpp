@@ -222,6 +222,28 @@ TEST_F(RunAdvice, ComparesAPlanForSeveralStepsWithAsMany) {
   EXPECT_EQ(advice().kind, "waits");
 }
 
+TEST_F(RunAdvice, AsksThePlanBeforeWhereTheLastOneHasHardlyBeenFollowed) {
+  RunReport::Iteration iteration;
+  iteration.in = 700_MiB;
+  iteration.planned = true;
+  report.iterations.assign(20, iteration);
+  for (const std::uint64_t adopted : {5u, 19u}) {
+    RunReport::PlanTaken& plan = report.plans.emplace_back();
+    plan.predicted_in = adopted == 5 ? 400_MiB : 600_MiB;
+    plan.optimizer_steps = 1;
+    plan.adopted_at_iteration = adopted;
+  }
+  EXPECT_EQ(advice().kind, "waits") << advice().sentence;
+  report.plans.back().adopted_at_iteration = 10;
+  EXPECT_EQ(advice().kind, "memory") << "what the last one moves is as predicted";
+}
+
+TEST_F(RunAdvice, SaysOfHowManyStepsAnIterationIs) {
+  EXPECT_EQ(advice().sentence.find("steps"), std::string::npos);
+  report.recorded_steps = 4;
+  EXPECT_NE(advice().sentence.find("a planned iteration of 4 optimizer steps is predicted"), std::string::npos);
+}
+
 TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   report.outlook->budgets.back().iteration.reset();
   EXPECT_EQ(advice().kind, "waits");

@@ -1,8 +1,10 @@
 #include "hook/torch/hook.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "base/text.h"
 #include "hook/session/hook_side.h"
 
 namespace spillway {
@@ -33,6 +35,20 @@ TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory)
 }
 
 constexpr Nanos kCostsEvery{500'000'000};  // All storages are gone through.
+
+// Each byte counted once.
+Bytes union_of(std::vector<ByteExtent> extents) {
+  std::ranges::sort(extents, {}, &ByteExtent::begin);
+  Bytes sum;
+  std::uintptr_t counted = 0;
+  for (const ByteExtent& extent : extents) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(extent.begin), end = begin + extent.bytes;
+    if (end <= counted) continue;
+    sum += Bytes{end - std::max(begin, counted)};
+    counted = end;
+  }
+  return sum;
+}
 
 bool writes_any(const std::vector<ByteExtent>& extents) {
   return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
@@ -112,6 +128,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->paged());
     return false;
   }
+  if (!op.makes_views) look_for_larger_than_memory(op, accesses.extents);
   auto kernel = std::make_unique<RunningKernel>();
   // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
   if (op.makes_views)
@@ -314,6 +331,20 @@ void Hook::compiled_code_seen() {
       session_,
       "torch.compile is in use: compiled kernels run outside of PyTorch's operators, so that a trace lacks them; their "
       "memory is held within the budget all the same");
+}
+
+// It may take so long that no iteration ever ends, and nothing else is said about it.
+void Hook::look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents) {
+  const Bytes there_is{session_.config.device_budget_bytes};
+  if (session_.config.mode != SessionMode::run || larger_seen_.load(std::memory_order_relaxed)) return;
+  Bytes at_most;
+  for (const ByteExtent& extent : extents) at_most += Bytes{extent.bytes};
+  if (at_most <= there_is) return;
+  const Bytes used = union_of(extents);
+  if (used <= there_is || larger_seen_.exchange(true)) return;
+  add_notice(session_, op.name + " goes to " + to_text(used) + " at a time, and device memory is " + to_text(there_is) +
+                           ": what has no room comes by page faults, and takes up to thousands of times as long where "
+                           "it goes there in no order; more memory would help (--device-memory)");
 }
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {

@@ -76,6 +76,7 @@ class Hook {
   // The signal that a child gets for touching a managed tensor explains itself only if the child did not install a
   // handler of its own, as DataLoader's workers do: so the report explains it.
   void child_runs(c10::ArrayRef<const c10::IValue> arguments);
+  void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
 
   // At exit: writes the trace with all that was seen.
   void finish();
@@ -126,6 +127,7 @@ class Hook {
   std::atomic<bool> child_registered_{false};
   std::atomic<bool> child_warned_{false};
   std::atomic<bool> compiled_seen_{false};
+  std::atomic<bool> larger_seen_{false};  // an operator that uses more than the device may hold
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
