@@ -48,12 +48,14 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
+                      .uncounted = {},
                       .budget = kBlockBytes * pager_.device_blocks(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
   const Trace& trace = input.iteration.trace;
-  const Bytes unplanned = kBlockBytes * (kSpareBlocks + pager_.small_blocks()) + room_for_replaced(trace);
+  input.uncounted = uncounted(trace);
+  const Bytes unplanned = kBlockBytes * pager_.small_blocks() + input.uncounted;
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;

@@ -60,22 +60,23 @@ std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& ma
   return *std::ranges::min_element(candidates, {}, [](const Best& one) { return all_moved(one.result); });
 }
 
-// What plans may not count on the executor uses all the same.
-MachineModel with_spare_blocks(MachineModel machine) {
-  machine.device.memory += kBlockBytes * kSpareBlocks;
+// What plans may not count on the executor uses all the same. What a replaced tensor takes of it leaves like any other.
+MachineModel as_used(const PlanningInput& input) {
+  MachineModel machine = input.machine;
+  machine.device.memory += input.uncounted;
   return machine;
 }
 
 // Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
 Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, const Trace& trace,
-                                         const Lifetimes& lifetimes, const MachineModel& machine) {
-  if (machine.device.memory == Bytes{}) return std::nullopt;
+                                         const Lifetimes& lifetimes, const PlanningInput& input) {
+  if (input.machine.device.memory == Bytes{}) return std::nullopt;
   Plan plan;
-  if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
+  if (policy.plan) plan = policy.plan({trace, lifetimes, input.machine});
   plan.policy = policy.name;
-  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, traits.uses_host, "plan"));
-  TRY(const SimulationResult result, simulate(trace, lifetimes, with_spare_blocks(machine), traits,
-                                              policy.plan ? &plan : nullptr, Foreknowledge::iteration));
+  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, input.machine, traits.uses_host, "plan"));
+  TRY(const SimulationResult result,
+      simulate(trace, lifetimes, as_used(input), traits, policy.plan ? &plan : nullptr, Foreknowledge::iteration));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
   return Best{std::move(plan), result};
@@ -106,7 +107,7 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     PolicyTraits traits = policy.traits;
     traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
-    auto candidate = candidate_of(policy, traits, blocks.trace, lifetimes, input.machine);
+    auto candidate = candidate_of(policy, traits, blocks.trace, lifetimes, input);
     if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input);
     if (asked_for) return candidate;
     if (!candidate)
@@ -131,8 +132,8 @@ Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   TRY_VOID(validate_plan(best.plan, blocks.trace, best.plan.trace_hash, lifetimes, input.machine,
                          policy.traits.uses_host, input.given->file));
-  TRY(best.result, simulate(blocks.trace, lifetimes, with_spare_blocks(input.machine), policy.traits, &best.plan,
-                            Foreknowledge::iteration));
+  TRY(best.result,
+      simulate(blocks.trace, lifetimes, as_used(input), policy.traits, &best.plan, Foreknowledge::iteration));
   if (!best.result.feasible)
     return fail(Errc::bad_input, fmt::format("{}: it does not fit this run's memory", input.given->file));
   best.plan.predicted_seconds = seconds(best.result.iteration);
@@ -239,6 +240,8 @@ Bytes room_for_replaced(const Trace& trace) {
   return room;
 }
 
+Bytes uncounted(const Trace& trace) { return kBlockBytes * kSpareBlocks + room_for_replaced(trace); }
+
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
                                         const std::function<bool()>& goes_on) {
   TRY_VOID(validate(trace, "the iteration recorded"));
@@ -248,17 +251,21 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   Places places = packed(trace, end);
   for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-  const Bytes unplanned = kBlockBytes * kSpareBlocks + most_small(trace, lifetimes) + room_for_replaced(trace);
+  const Bytes unplanned = most_small(trace, lifetimes) + uncounted(trace);
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
   const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
-    TRY(const auto best,
-        best_of(
-            blocks,
-            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = kAuto, .places = {}},
-            goes_on));
+    TRY(const auto best, best_of(blocks,
+                                 {.iteration = {},
+                                  .persistent = {},
+                                  .machine = machine,
+                                  .uncounted = uncounted(trace),
+                                  .budget = budget,
+                                  .policy = kAuto,
+                                  .places = {}},
+                                 goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
     prediction.bound = link_bound(blocks.trace, row_lifetimes, machine, budget);

@@ -19,6 +19,9 @@
 
 namespace spillway {
 
+// Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
+inline constexpr std::uint32_t kSpareBlocks = 8;
+
 // Where a plan puts what its iteration makes.
 struct PlannedPlaces {
   Places places;     // by TensorId; nothing for what may lie anywhere
@@ -30,6 +33,7 @@ struct PlanningInput {
   RecordedIteration iteration;
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is what the plan may count on
+  Bytes uncounted;                      // what else the run uses for the plan's tensors, if it is free
   Bytes budget;                         // all of the device's memory
   std::string_view policy;              // "auto": the best of all
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
@@ -75,8 +79,8 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
 // kept free of plans.
 Bytes room_for_replaced(const Trace& trace);
 
-// Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
-inline constexpr std::uint32_t kSpareBlocks = 8;
+// With the spare blocks: what no plan counts on, though all may use it.
+Bytes uncounted(const Trace& trace);
 
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;

@@ -37,6 +37,7 @@ PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_
   }
   input.machine.device.memory = {std::ranges::max(lifetimes.live).value / 100 * percent};
   input.machine.host.memory = {};
+  input.uncounted = uncounted(trace);
   return input;
 }
 
@@ -134,7 +135,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     const Plan& plan = taken->plan->run.plan;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
-    machine.device.memory += kBlockBytes * kSpareBlocks;
+    machine.device.memory += input.uncounted;
     const auto seconds_with = [&](bool copies) {
       traits.keeps_copies = copies;
       const Trace& blocks = taken->plan->blocks;
@@ -294,7 +295,7 @@ TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   const std::array budgets{others + 32_MiB, others};
   const auto predicted = predict(trace, *load_machine("a100"), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
-  EXPECT_TRUE((*predicted)[0].iteration);
+  EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000}) << "without a plan all weights have room";
   EXPECT_FALSE((*predicted)[1].iteration) << "nothing is left beside what no plan moves";
   const auto proposed = plan_run(input_of(trace, "auto", 0), set_apart);
   ASSERT_FALSE(proposed);
