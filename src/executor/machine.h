@@ -50,8 +50,7 @@ struct MoveDone {
 };
 struct MoveFailed {  // The bytes are still where they were.
   MoveId move;
-  bool cancelled =
-      false;  // called back, or refused since it cannot be now: no fault of the tier, and may be asked again
+  bool cancelled = false;  // called back, or refused for the moment: no fault of the tier, and may be asked again
 };
 using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed>;
 struct Stamped {

@@ -49,7 +49,7 @@ def what_is_larger_than_the_memory_is_named(spillway):
         code = f"import os, torch; torch.zeros(int({part} * len(os.sched_getaffinity(0)) * (32 << 20) / 4)).add_(1)"
         done, report = run(spillway, [sys.executable, "-c", code])
         check(done.returncode == 0 and report is not None, done.stderr)
-        check(("aten::add_ goes to" in done.stderr or "aten::zero_ goes to" in done.stderr) == named, part, done.stderr)
+        check(("aten::add_ is given" in done.stderr or "aten::zero_ is given" in done.stderr) == named, part, done.stderr)
 
 
 def every_end_has_its_status_and_its_report(spillway):

@@ -342,9 +342,10 @@ void Hook::look_for_larger_than_memory(const Operator& op, const std::vector<Byt
   if (at_most <= there_is) return;
   const Bytes used = union_of(extents);
   if (used <= there_is || larger_seen_.exchange(true)) return;
-  add_notice(session_, op.name + " goes to " + to_text(used) + " at a time, and device memory is " + to_text(there_is) +
+  add_notice(session_, op.name + " is given " + to_text(used) + " at a time, and device memory is " +
+                           to_text(there_is) +
                            ": what has no room comes by page faults, and takes up to thousands of times as long where "
-                           "it goes there in no order; more memory would help (--device-memory)");
+                           "it is gone through in no order; more memory would help (--device-memory)");
 }
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {

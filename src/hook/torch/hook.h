@@ -76,7 +76,6 @@ class Hook {
   // The signal that a child gets for touching a managed tensor explains itself only if the child did not install a
   // handler of its own, as DataLoader's workers do: so the report explains it.
   void child_runs(c10::ArrayRef<const c10::IValue> arguments);
-  void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
 
   // At exit: writes the trace with all that was seen.
   void finish();
@@ -90,6 +89,7 @@ class Hook {
     std::uint64_t iteration = 0, repetitions = 0, steps = 0;
     Nanos at, waited;
   };
+  void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
   bool is_in_closure(const StepKernel& kernel);
   void this_thread_trains();
   bool trains() const;
@@ -127,7 +127,7 @@ class Hook {
   std::atomic<bool> child_registered_{false};
   std::atomic<bool> child_warned_{false};
   std::atomic<bool> compiled_seen_{false};
-  std::atomic<bool> larger_seen_{false};  // an operator that uses more than the device may hold
+  std::atomic<bool> larger_seen_{false};  // an operator that is given more than the device may hold
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
