@@ -24,6 +24,8 @@ namespace spillway {
 // Not thread-safe: the hook holds a lock around it.
 class Recorder {
  public:
+  static constexpr std::size_t kMostPeriods = 16;  // anchors in an iteration
+
   // iteration 0: the steady one; N: the one after the N-th anchor, as it is. An iteration of more kernels between two
   // anchors than `most_kernels` is not found.
   explicit Recorder(std::uint64_t iteration, std::size_t most_kernels = std::size_t{1} << 19)
@@ -82,7 +84,6 @@ class Recorder {
   std::size_t steps_in_turns() const;
   std::vector<const Segment*> last(std::size_t count, std::size_t before_end) const;
 
-  static constexpr std::size_t kMostPeriods = 16;
   static constexpr std::size_t kPatience = 3;  // periods without a repetition until another iteration is looked for
 
   static constexpr std::uint64_t kLongestPause = 66;  // So each search meets another turn of any period.

@@ -22,6 +22,9 @@ constexpr double kWorthIt = 0.05;
 constexpr double kFarOff = 1.5;
 constexpr std::size_t kEnoughIterations = 3;
 
+// Where waits that were not predicted take such a part of the time, more memory might save them.
+constexpr double kMuchWaiting = 0.1;
+
 RunReport::Advice fits(const RunReport& report) {
   return {.kind = "fits",
           .sentence = fmt::format("it fits: Spillway is not needed, since tensors took at most {} of {}",
@@ -46,34 +49,6 @@ std::string predicted(const RunReport& report, const RunReport::Prediction& with
       "much), and {:.3f} s with what this run had",
       report.recorded_steps > 1 ? fmt::format(" of {} optimizer steps", report.recorded_steps) : "",
       without_what(report), seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
-}
-
-RunReport::Advice about_memory(const RunReport& report) {
-  const RunReport::Outlook& outlook = *report.outlook;
-  const RunReport::Prediction& now = outlook.budgets.front();
-  const auto shortest = std::ranges::min_element(outlook.budgets, {},
-                                                 [](const RunReport::Prediction& budget) { return *budget.iteration; });
-  // A little more than the shortest is as good, if it gains as much as is worth it.
-  const double worth_it = seconds(*now.iteration) / (1 + kWorthIt);
-  const double as_good = seconds(*shortest->iteration) * (1 + kWorthIt);
-  const auto least = std::ranges::find_if(outlook.budgets, [&](const RunReport::Prediction& budget) {
-    return seconds(*budget.iteration) <= std::min(worth_it, as_good);
-  });
-  if (least != outlook.budgets.end())
-    return {.kind = "memory", .sentence = "more memory would help: " + predicted(report, *least)};
-  return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(report, outlook.budgets.back())};
-}
-
-RunReport::Advice from_outlook(const RunReport& report) {
-  const RunReport::Outlook& outlook = *report.outlook;
-  RunReport::Advice memory = about_memory(report);
-  if (outlook.ssd_time <= outlook.kernels) return memory;
-  return {.kind = "ssd",
-          .sentence = fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
-                                  "which takes at least {:.3f} s at the rates measured here, and the kernels take "
-                                  "{:.3f} s; a faster one (--ssd) would help, and {}",
-                                  to_text(outlook.ssd_in), to_text(outlook.ssd_out), seconds(outlook.ssd_time),
-                                  seconds(outlook.kernels), memory.sentence)};
 }
 
 RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) {
@@ -115,6 +90,54 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
     steps = 0;
   }
   return all;
+}
+
+// Of the later half, as the run has settled. Empty where the prediction explains their waits: what does not repeat
+// itself in each iteration (a copy of the weights in every second one, say) it knows nothing of.
+std::string waits_unpredicted(const RunReport& report) {
+  const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
+  const auto all = whole_iterations(half, report.recorded_steps, [](const auto&) { return true; });
+  if (all.size() < kEnoughIterations) return {};
+  double duration = 0, waited = 0;  // on average
+  for (const Whole& one : all) {
+    duration += seconds(one.duration) / static_cast<double>(all.size());
+    waited += seconds(one.waited) / static_cast<double>(all.size());
+  }
+  const double expected = seconds(excess(*report.outlook->budgets.front().iteration, report.outlook->kernels));
+  if (waited - expected <= kMuchWaiting * duration) return {};
+  return fmt::format(
+      "the later half of the iterations took {:.3f} s each on average, and waited for memory in {:.3f} "
+      "s of it, where {:.3f} s were predicted of what repeats itself",
+      duration, waited, expected);
+}
+
+RunReport::Advice about_memory(const RunReport& report) {
+  const RunReport::Outlook& outlook = *report.outlook;
+  const RunReport::Prediction& now = outlook.budgets.front();
+  const auto shortest = std::ranges::min_element(outlook.budgets, {},
+                                                 [](const RunReport::Prediction& budget) { return *budget.iteration; });
+  // A little more than the shortest is as good, if it gains as much as is worth it.
+  const double worth_it = seconds(*now.iteration) / (1 + kWorthIt);
+  const double as_good = seconds(*shortest->iteration) * (1 + kWorthIt);
+  const auto least = std::ranges::find_if(outlook.budgets, [&](const RunReport::Prediction& budget) {
+    return seconds(*budget.iteration) <= std::min(worth_it, as_good);
+  });
+  if (least != outlook.budgets.end())
+    return {.kind = "memory", .sentence = "more memory would help: " + predicted(report, *least)};
+  if (const std::string more = waits_unpredicted(report); !more.empty()) return waits(report, more);
+  return {.kind = "enough", .sentence = "more memory would hardly help: " + predicted(report, outlook.budgets.back())};
+}
+
+RunReport::Advice from_outlook(const RunReport& report) {
+  const RunReport::Outlook& outlook = *report.outlook;
+  RunReport::Advice memory = about_memory(report);
+  if (outlook.ssd_time <= outlook.kernels) return memory;
+  return {.kind = "ssd",
+          .sentence = fmt::format("the SSD is the limit: in each iteration {} must come back from it and {} go to it, "
+                                  "which takes at least {:.3f} s at the rates measured here, and the kernels take "
+                                  "{:.3f} s; a faster one (--ssd) would help, and {}",
+                                  to_text(outlook.ssd_in), to_text(outlook.ssd_out), seconds(outlook.ssd_time),
+                                  seconds(outlook.kernels), memory.sentence)};
 }
 
 // Of one plan, whose first iteration begins with what the one before left behind.

@@ -77,6 +77,26 @@ TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
       "with 2 GiB (2 times as much), and 2.090 s with what this run had");
 }
 
+TEST_F(RunAdvice, DoesNotSayThatMemoryWouldHardlyHelpWhereItWaitsForWhatNobodyPredicted) {
+  report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
+  RunReport::Iteration usual, other;  // Every second one makes a copy of its weights, say.
+  usual.duration = Nanos{2'090'000'000};
+  usual.waited = Nanos{90'000'000};
+  other.duration = Nanos{2'600'000'000};
+  other.waited = Nanos{600'000'000};
+  for (int times = 0; times < 4; ++times) report.iterations.insert(report.iterations.end(), {usual, other});
+  EXPECT_EQ(advice().kind, "waits");
+  EXPECT_EQ(advice().sentence,
+            "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: the "
+            "later half of the iterations took 2.345 s each on average, and waited for memory in 0.345 s of it, where "
+            "0.090 s were predicted of what repeats itself");
+  report.iterations.assign(8, usual);
+  report.iterations.front() = other;
+  EXPECT_EQ(advice().kind, "enough") << "as predicted, once it has settled";
+  report.iterations.assign(4, other);
+  EXPECT_EQ(advice().kind, "enough") << "two show little";
+}
+
 TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {
   report.outlook->ssd_time = Nanos{2'000'000'001};
   EXPECT_EQ(advice().kind, "ssd");

@@ -12,6 +12,7 @@
 #include "hook/pager/tensor_costs.h"
 #include "hook/planning/plan_trial.h"
 #include "hook/planning/planning.h"
+#include "hook/planning/step_ends.h"
 #include "hook/recorder/follower.h"
 #include "hook/recorder/recorder.h"
 #include "hook/session/session.h"
@@ -84,11 +85,6 @@ class Hook {
   struct StepKernel {  // one that runs while an optimizer's step is under way
     bool gradients, differentiates, backward;
   };
-  // The end of the recorder's iteration that came last.
-  struct Tried {
-    std::uint64_t iteration = 0, repetitions = 0, steps = 0;
-    Nanos at, waited;
-  };
   void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
   bool is_in_closure(const StepKernel& kernel);
   void this_thread_trains();
@@ -134,7 +130,9 @@ class Hook {
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
-  Tried tried_;                                         // in that trial
+  StepEnds step_ends_;                                  // with that plan, or all without one
+  std::uint64_t tried_iteration_ = 0;                   // of the recorder's, that was judged last,
+  std::uint64_t tried_repetitions_ = 0;                 // when it had so many
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration

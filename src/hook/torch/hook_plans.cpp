@@ -61,24 +61,22 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   follow_plan();
 }
 
-// Judges each iteration of the recorder's that comes right after another, with the plan or without; a given plan is not
-// on trial.
+// Judges each iteration of the recorder's, with the plan or without; a given plan is not on trial. The one by which it
+// was found counts, too, unless it was done with a plan for another.
 void Hook::try_plan() {
   const Recorder::Progress progress = recorder_->progress();
+  step_ends_.add(now(), memory_->paged().waited);
   if (progress.iteration == 0) return;
-  if (progress.iteration == tried_.iteration && progress.repetitions == tried_.repetitions) return;
-  const Tried before = std::exchange(tried_, {.iteration = progress.iteration,
-                                              .repetitions = progress.repetitions,
-                                              .steps = progress.steps,
-                                              .at = now(),
-                                              .waited = memory_->paged().waited});
-  if (before.iteration != progress.iteration) {
-    if (before.iteration != 0) trial_.begin_anew();
-    return;
+  const std::uint64_t before = std::exchange(tried_iteration_, progress.iteration);
+  const std::uint64_t repetitions = std::exchange(tried_repetitions_, progress.repetitions);
+  if (before != progress.iteration && before != 0) {
+    trial_.begin_anew();
+    if (follower_) step_ends_.begin_anew();
   }
-  if (plan_ && plan_->given) return;
-  if (progress.steps - before.steps != progress.steps_each) return;  // There was something else in between.
-  switch (trial_.ended({.duration = tried_.at - before.at, .waited = excess(tried_.waited, before.waited)})) {
+  if (before == progress.iteration && repetitions == progress.repetitions) return;
+  const auto iteration = step_ends_.iteration(progress.steps_each);
+  if (!iteration || (plan_ && plan_->given)) return;
+  switch (trial_.ended(*iteration)) {
     case PlanTrial::Verdict::go_on:
       return;
     case PlanTrial::Verdict::give_up:
@@ -91,6 +89,7 @@ void Hook::try_plan() {
 void Hook::stop_following(PlanEnd why) {
   if (follower_) end_plan(session_, why);
   follower_.reset();
+  step_ends_.begin_anew();
   iterations_.follows(0, 0);
   memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
 }
@@ -100,8 +99,9 @@ void Hook::follow_plan(bool again) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
     memory_->planning()->averages_restarted();
-    tried_.repetitions = 0;
+    tried_repetitions_ = 0;
   }
+  step_ends_.begin_anew();
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,
