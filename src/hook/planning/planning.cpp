@@ -48,14 +48,15 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
-                      .uncounted = {},
+                      .lent = {},
                       .budget = kBlockBytes * pager_.device_blocks(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
   const Trace& trace = input.iteration.trace;
-  input.uncounted = uncounted(trace);
-  const Bytes unplanned = kBlockBytes * pager_.small_blocks() + input.uncounted;
+  const auto [withheld_bytes, lent] = withheld(trace);
+  input.lent = lent;
+  const Bytes unplanned = kBlockBytes * pager_.small_blocks() + withheld_bytes;
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;

@@ -60,10 +60,9 @@ std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& ma
   return *std::ranges::min_element(candidates, {}, [](const Best& one) { return all_moved(one.result); });
 }
 
-// What plans may not count on the executor uses all the same. What a replaced tensor takes of it leaves like any other.
 MachineModel as_used(const PlanningInput& input) {
   MachineModel machine = input.machine;
-  machine.device.memory += input.uncounted;
+  machine.device.memory += input.lent;
   return machine;
 }
 
@@ -240,7 +239,10 @@ Bytes room_for_replaced(const Trace& trace) {
   return room;
 }
 
-Bytes uncounted(const Trace& trace) { return kBlockBytes * kSpareBlocks + room_for_replaced(trace); }
+Withheld withheld(const Trace& trace) {
+  const Bytes spare = kBlockBytes * kSpareBlocks, replaced = room_for_replaced(trace);
+  return {.all = spare + replaced, .lent = spare + Bytes{replaced.value / 2}};
+}
 
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
                                         const std::function<bool()>& goes_on) {
@@ -251,7 +253,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   Places places = packed(trace, end);
   for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-  const Bytes unplanned = most_small(trace, lifetimes) + uncounted(trace);
+  const Bytes unplanned = most_small(trace, lifetimes) + withheld(trace).all;
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
   const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Prediction> predictions;
@@ -261,7 +263,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
                                  {.iteration = {},
                                   .persistent = {},
                                   .machine = machine,
-                                  .uncounted = uncounted(trace),
+                                  .lent = withheld(trace).lent,
                                   .budget = budget,
                                   .policy = kAuto,
                                   .places = {}},

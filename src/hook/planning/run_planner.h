@@ -33,7 +33,7 @@ struct PlanningInput {
   RecordedIteration iteration;
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is what the plan may count on
-  Bytes uncounted;                      // what else the run uses for the plan's tensors, if it is free
+  Bytes lent;                           // of what it may not, what the run uses for the plan's tensors all the same
   Bytes budget;                         // all of the device's memory
   std::string_view policy;              // "auto": the best of all
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
@@ -79,8 +79,12 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
 // kept free of plans.
 Bytes room_for_replaced(const Trace& trace);
 
-// With the spare blocks: what no plan counts on, though all may use it.
-Bytes uncounted(const Trace& trace);
+// With the spare blocks: what no plan counts on; and what of that the plan's tensors use all the same. Of a tensor and
+// its successor one is always alive, and stays while a plan is followed.
+struct Withheld {
+  Bytes all, lent;
+};
+Withheld withheld(const Trace& trace);
 
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;

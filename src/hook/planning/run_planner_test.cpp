@@ -37,7 +37,7 @@ PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_
   }
   input.machine.device.memory = {std::ranges::max(lifetimes.live).value / 100 * percent};
   input.machine.host.memory = {};
-  input.uncounted = uncounted(trace);
+  input.lent = withheld(trace).lent;
   return input;
 }
 
@@ -135,7 +135,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     const Plan& plan = taken->plan->run.plan;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
-    machine.device.memory += input.uncounted;
+    machine.device.memory += input.lent;
     const auto seconds_with = [&](bool copies) {
       traits.keeps_copies = copies;
       const Trace& blocks = taken->plan->blocks;

@@ -11,22 +11,22 @@
 namespace spillway {
 
 // When the latest optimizer steps ended, and how long the run had waited for memory by then: tells what an iteration
-// took, whatever came before it. The recorder knows what a step was at the end of the next one.
+// took, whatever came before it.
 class StepEnds {
  public:
   void add(Nanos at, Nanos waited) {
     ends_.push_back({at, waited});
-    if (ends_.size() > Recorder::kMostPeriods + 2) ends_.pop_front();
+    if (ends_.size() > Recorder::kMostPeriods + 1) ends_.pop_front();
   }
   // What comes is done in another way than what was.
   void begin_anew() {
     if (!ends_.empty()) ends_ = {ends_.back()};
   }
-  // Of so many steps up to the one before the latest; nothing if it began before what was begun anew.
+  // The latest so many steps; nothing if they began before what was begun anew.
   std::optional<PlanTrial::Iteration> iteration(std::uint64_t steps) const {
-    if (ends_.size() < steps + 2) return std::nullopt;
-    const End& end = ends_[ends_.size() - 2];
-    const End& begin = ends_[ends_.size() - 2 - steps];
+    if (ends_.size() < steps + 1) return std::nullopt;
+    const End& end = ends_.back();
+    const End& begin = ends_[ends_.size() - 1 - steps];
     return PlanTrial::Iteration{.duration = excess(end.at, begin.at), .waited = excess(end.waited, begin.waited)};
   }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
+#include "hook/recorder/recorder_script.h"
+
 namespace spillway {
 namespace {
 
@@ -10,16 +14,16 @@ void add(StepEnds& ends, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t step = first; step <= last; ++step) ends.add(Nanos{100 * step * step}, Nanos{10 * step * step});
 }
 
-TEST(StepEnds, AnIterationEndsBeforeTheLatestStep) {
+TEST(StepEnds, AnIterationIsOfTheLatestSteps) {
   StepEnds ends;
   add(ends, 1, 6);
-  const auto iteration = ends.iteration(2);  // Steps 4 and 5.
+  const auto iteration = ends.iteration(2);  // Steps 5 and 6.
   ASSERT_TRUE(iteration);
-  EXPECT_EQ(iteration->duration, Nanos{100 * (25 - 9)});
-  EXPECT_EQ(iteration->waited, Nanos{10 * (25 - 9)});
-  EXPECT_TRUE(ends.iteration(4));
-  EXPECT_FALSE(ends.iteration(5)) << "when it began nobody knows";
-  EXPECT_FALSE(StepEnds().iteration(1));
+  EXPECT_EQ(iteration->duration, Nanos{100 * (36 - 16)});
+  EXPECT_EQ(iteration->waited, Nanos{10 * (36 - 16)});
+  EXPECT_TRUE(ends.iteration(5));
+  EXPECT_FALSE(ends.iteration(6)) << "when it began nobody knows";
+  EXPECT_FALSE(StepEnds().iteration(0));
 }
 
 TEST(StepEnds, KnowsTheLongestIterationInALongRun) {
@@ -28,7 +32,7 @@ TEST(StepEnds, KnowsTheLongestIterationInALongRun) {
   const std::uint64_t longest = Recorder::kMostPeriods;
   const auto iteration = ends.iteration(longest);
   ASSERT_TRUE(iteration);
-  EXPECT_EQ(iteration->waited, Nanos{10 * (999 * 999 - (999 - longest) * (999 - longest))});
+  EXPECT_EQ(iteration->waited, Nanos{10 * (1'000 * 1'000 - (1'000 - longest) * (1'000 - longest))});
   EXPECT_FALSE(ends.iteration(longest + 1)) << "memory is bounded";
 }
 
@@ -36,14 +40,35 @@ TEST(StepEnds, NoIterationIsPartlyDoneInAnotherWay) {
   StepEnds ends;
   add(ends, 1, 6);
   ends.begin_anew();
-  add(ends, 7, 8);
+  EXPECT_FALSE(ends.iteration(1));
+  add(ends, 7, 7);
   EXPECT_TRUE(ends.iteration(1)) << "the seventh step";
   EXPECT_FALSE(ends.iteration(2));
-  add(ends, 9, 9);
-  EXPECT_TRUE(ends.iteration(2));
   ends = StepEnds();
   ends.begin_anew();
   EXPECT_FALSE(ends.iteration(0));
+}
+
+TEST(StepEnds, TellsWhatTookTheTimeOfTheIterationThatTheRecorderKnowsAgain) {
+  Script script;
+  script.data("w");
+  StepEnds ends;
+  Nanos at, waited;
+  std::uint64_t repetitions = 0, known = 0;
+  for (const std::uint64_t batch : {64, 64, 64, 64, 128, 64, 96, 64, 128, 128, 64}) {
+    train_steps(script, 1, batch);
+    at += Nanos{1'000 * batch};
+    waited += Nanos{batch};
+    ends.add(at, waited);
+    const Recorder::Progress progress = script.recorder.progress();
+    if (progress.iteration == 0 || std::exchange(repetitions, progress.repetitions) == progress.repetitions) continue;
+    const auto iteration = ends.iteration(progress.steps_each);
+    ASSERT_TRUE(iteration);
+    EXPECT_EQ(iteration->duration, Nanos{64'000});
+    EXPECT_EQ(iteration->waited, Nanos{64});
+    ++known;
+  }
+  EXPECT_EQ(known, 5u) << "found, one more, and three that come after others";
 }
 
 }  // namespace

@@ -34,7 +34,6 @@ Recorder::Progress Recorder::progress() const {
   if (wanted_ != 0 || !has_iteration()) return progress;
   progress.iteration = found_count_;
   progress.repetitions = averaged_;
-  progress.steps = builder_.number();
   progress.steps_each = found_->segments.size();
   if (pending_ > 0 || missed_ == 0) progress.steps_done = pending_;
   for (const KernelTimes& times : times_) progress.average += times.average().duration;

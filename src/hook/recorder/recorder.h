@@ -52,7 +52,6 @@ class Recorder {
   struct Progress {
     std::uint64_t iteration = 0;    // its number; 0: none has been found
     std::uint64_t repetitions = 0;  // in the averages
-    std::uint64_t steps = 0;        // anchors so far
     std::uint64_t steps_each = 0;   // anchors in an iteration
     // Anchors of the iteration that the script is in, 0 at its start; nothing if the latest step was of no such one.
     std::optional<std::size_t> steps_done;

@@ -42,13 +42,16 @@ RunReport::Advice room(const RunReport& report) {
           to_text(report.refused), to_text(report.device_budget), to_text(report.host_budget))};
 }
 
+// For iterations that are more than what the table calls one.
+std::string of_steps(std::uint64_t steps) { return steps > 1 ? fmt::format(" of {} optimizer steps", steps) : ""; }
+
 std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
   const RunReport::Prediction& now = report.outlook->budgets.front();
   return fmt::format(
       "by the times of the whole run a planned iteration{}{} is predicted to take {:.3f} s with {} ({:g} times as "
       "much), and {:.3f} s with what this run had",
-      report.recorded_steps > 1 ? fmt::format(" of {} optimizer steps", report.recorded_steps) : "",
-      without_what(report), seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration));
+      of_steps(report.recorded_steps), without_what(report), seconds(*with.iteration), to_text(with.device), with.part,
+      seconds(*now.iteration));
 }
 
 RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) {
@@ -92,11 +95,17 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
   return all;
 }
 
-// Of the later half, as the run has settled. Empty where the prediction explains their waits: what does not repeat
-// itself in each iteration (a copy of the weights in every second one, say) it knows nothing of.
+// Of the later half, or of what comes after the first iteration with the last plan. Empty where the prediction explains
+// their waits: what does not repeat itself in each iteration (a copy of the weights in every second one, say) it knows
+// nothing of.
 std::string waits_unpredicted(const RunReport& report) {
-  const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
-  const auto all = whole_iterations(half, report.recorded_steps, [](const auto&) { return true; });
+  std::size_t first = report.iterations.size() / 2;
+  if (!report.plans.empty()) {
+    const RunReport::PlanTaken& last = report.plans.back();
+    first = std::max<std::size_t>(first, std::max(last.adopted_at_iteration, last.given_up_at_iteration));
+  }
+  const auto all = whole_iterations(report.iterations | std::views::drop(first), report.recorded_steps,
+                                    [](const auto&) { return true; });
   if (all.size() < kEnoughIterations) return {};
   double duration = 0, waited = 0;  // on average
   for (const Whole& one : all) {
@@ -106,9 +115,9 @@ std::string waits_unpredicted(const RunReport& report) {
   const double expected = seconds(excess(*report.outlook->budgets.front().iteration, report.outlook->kernels));
   if (waited - expected <= kMuchWaiting * duration) return {};
   return fmt::format(
-      "the later half of the iterations took {:.3f} s each on average, and waited for memory in {:.3f} "
-      "s of it, where {:.3f} s were predicted of what repeats itself",
-      duration, waited, expected);
+      "the last {} iterations{} took {:.3f} s each on average, and waited for memory in {:.3f} s of it, where {:.3f} s "
+      "were predicted of what repeats itself",
+      all.size(), of_steps(report.recorded_steps), duration, waited, expected);
 }
 
 RunReport::Advice about_memory(const RunReport& report) {
@@ -191,7 +200,8 @@ std::string why_paging_is_far_off(const RunReport& report) {
   const auto fewest =
       std::ranges::find_if(by_kernels, [](const auto& equal) { return equal.second.size() >= kEnoughIterations; });
   if (fewest == by_kernels.end()) return {};
-  return far_off_in_time("iterations", fewest->second, *report.outlook->budgets.front().iteration, report);
+  return far_off_in_time("iterations" + of_steps(report.recorded_steps), fewest->second,
+                         *report.outlook->budgets.front().iteration, report);
 }
 
 // Empty where what was simulated is about what the run did.
@@ -203,12 +213,13 @@ std::string why_far_off(const RunReport& report) {
   std::vector<Whole> followed = followed_iterations(report, which);
   while (followed.size() < kEnoughIterations && which > 0) followed = followed_iterations(report, --which);
   if (followed.size() < kEnoughIterations) return {};
+  const std::string iterations = "planned iterations" + of_steps(report.plans[which].optimizer_steps);
   const Bytes moved = median_moved(followed);
   const Bytes predicted = report.plans[which].predicted_in + report.plans[which].predicted_out;
   if (static_cast<double>(moved.value) > kFarOff * static_cast<double>(predicted.value))
-    return fmt::format("planned iterations moved {} where {} were predicted{}", to_text(moved), to_text(predicted),
+    return fmt::format("{} moved {} where {} were predicted{}", iterations, to_text(moved), to_text(predicted),
                        of_largest_kernel(report));
-  return far_off_in_time("planned iterations", followed, report.plans[which].predicted, report);
+  return far_off_in_time(iterations, followed, report.plans[which].predicted, report);
 }
 
 }  // namespace

@@ -62,17 +62,15 @@ void Hook::take_up(const Planning::Outcome& outcome) {
 }
 
 // Judges each iteration of the recorder's, with the plan or without; a given plan is not on trial. The one by which it
-// was found counts, too, unless it was done with a plan for another.
+// was found counts, too, and so do those for which the plan of another iteration was still followed: to wait longer
+// than with that is reason enough for a doubt.
 void Hook::try_plan() {
   const Recorder::Progress progress = recorder_->progress();
   step_ends_.add(now(), memory_->paged().waited);
   if (progress.iteration == 0) return;
   const std::uint64_t before = std::exchange(tried_iteration_, progress.iteration);
   const std::uint64_t repetitions = std::exchange(tried_repetitions_, progress.repetitions);
-  if (before != progress.iteration && before != 0) {
-    trial_.begin_anew();
-    if (follower_) step_ends_.begin_anew();
-  }
+  if (before != progress.iteration && before != 0) trial_.begin_anew();
   if (before == progress.iteration && repetitions == progress.repetitions) return;
   const auto iteration = step_ends_.iteration(progress.steps_each);
   if (!iteration || (plan_ && plan_->given)) return;
