@@ -213,6 +213,13 @@ def plans_that_lose(spillway):
     check(given_up == (names[-1] == "learning"), report["plan"], names)
     check(not given_up or report["plan"]["given_up_because"] == "slower", report["plan"])
     print("ok a plan that loses is given up", names, flush=True)
+    script += ("apart",)
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    printed, report = run(spillway, half_of(unlimited), "auto", *script)
+    names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"][7::2])]
+    check(printed == expected, printed, expected)
+    check(names[:2] == ["planned", "learning"], names, report["iterations"])
+    print("ok so it is where iterations come apart", names, flush=True)
 
 
 TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time,

@@ -23,6 +23,11 @@ void PlanTrial::enter(Stage stage) {
   is_first_ = true;
 }
 
+bool PlanTrial::loses_to(const std::vector<Iteration>& others) const {
+  const double tolerated = kWorse * median_seconds(planned_, &Iteration::duration);
+  return waited(planned_) > waited(others) + tolerated;
+}
+
 void PlanTrial::plan_begins() {
   if (stage_ != Stage::learning && stage_ != Stage::trial) return;
   planned_.clear();
@@ -39,15 +44,14 @@ PlanTrial::Verdict PlanTrial::ended(const Iteration& iteration) {
     case Stage::trial: {
       planned_.push_back(iteration);
       if (planned_.size() < kIterations) return Verdict::go_on;
-      const double tolerated = kWorse * median_seconds(planned_, &Iteration::duration);
-      const bool loses = !learning_.empty() && waited(planned_) > waited(learning_) + tolerated;
+      const bool loses = !learning_.empty() && loses_to(learning_);
       enter(loses ? Stage::doubt : Stage::followed);
       return loses ? Verdict::give_up : Verdict::go_on;
     }
     case Stage::doubt:
       without_plan_.push_back(iteration);
       if (without_plan_.size() < kIterations) return Verdict::go_on;
-      enter(waited(without_plan_) < waited(planned_) ? Stage::given_up : Stage::followed);
+      enter(loses_to(without_plan_) ? Stage::given_up : Stage::followed);
       return stage_ == Stage::followed ? Verdict::take_up_again : Verdict::go_on;
     case Stage::followed:
     case Stage::given_up:

@@ -30,6 +30,7 @@ class PlanTrial {
  private:
   enum class Stage : std::uint8_t { learning, trial, doubt, followed, given_up };
   void enter(Stage stage);
+  bool loses_to(const std::vector<Iteration>& others) const;
 
   static constexpr std::size_t kIterations = 5;  // of a stage, besides the first one
   static constexpr double kWorse = 0.05;         // so much of an iteration a plan may wait longer

@@ -59,6 +59,15 @@ TEST(PlanTrial, WhatIsNoBetterWithoutThePlanTakesItUpAgain) {
   EXPECT_EQ(run(trial, {900, 900, 900, 900, 900, 900, 900, 900}), Verdict::go_on);
 }
 
+TEST(PlanTrial, WhatIsHardlyBetterWithoutThePlanTakesItUpAgain) {
+  for (const std::uint64_t without : {300u, 280u}) {
+    PlanTrial trial = planned_after({300, 200});
+    EXPECT_EQ(run(trial, {600, 340, 340, 340, 340, 340}), Verdict::give_up);
+    const auto verdict = run(trial, {0, without, without, without, without, without});
+    EXPECT_EQ(verdict, without == 300 ? Verdict::take_up_again : Verdict::go_on);
+  }
+}
+
 TEST(PlanTrial, APlanIsFollowedWhereNothingWasLearnedBefore) {
   PlanTrial trial = planned_after({});
   EXPECT_EQ(run(trial, {600, 500, 500, 500, 500, 500, 500, 500}), Verdict::go_on);

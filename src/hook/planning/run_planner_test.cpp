@@ -292,11 +292,13 @@ TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   ASSERT_TRUE(validate(trace, "average"));
   EXPECT_EQ(room_for_replaced(trace), 32_MiB);
   const Bytes others = kBlockBytes * kSpareBlocks + 32_MiB + 512_KiB;
-  const std::array budgets{others + 32_MiB, others};
+  const std::array budgets{others + 32_MiB, others + 30_MiB, others};
   const auto predicted = predict(trace, *load_machine("a100"), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
-  EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000}) << "without a plan all weights have room";
-  EXPECT_FALSE((*predicted)[1].iteration) << "nothing is left beside what no plan moves";
+  EXPECT_EQ((*predicted)[0].policy, "") << "all weights have room beside the spare blocks and one of the two averages";
+  EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000});
+  EXPECT_NE((*predicted)[1].policy, "");
+  EXPECT_FALSE((*predicted)[2].iteration) << "nothing is left beside what no plan moves";
   const auto proposed = plan_run(input_of(trace, "auto", 0), set_apart);
   ASSERT_FALSE(proposed);
   EXPECT_TRUE(proposed.error().message.contains("(32 MiB are kept free for tensors that are replaced"))

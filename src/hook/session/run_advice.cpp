@@ -95,15 +95,36 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
   return all;
 }
 
-// Of the later half, or of what comes after the first iteration with the last plan. Empty where the prediction explains
-// their waits: what does not repeat itself in each iteration (a copy of the weights in every second one, say) it knows
-// nothing of.
-std::string waits_unpredicted(const RunReport& report) {
-  std::size_t first = report.iterations.size() / 2;
+// Since when plans are followed, or none is any more: after so many iterations and the first one of that kind, which
+// has to do with what was before.
+std::size_t settled_after(const RunReport& report) {
+  std::uint64_t since = 0;
+  bool followed = false;
+  for (const RunReport::PlanTaken& plan : report.plans) {
+    if (!followed) since = plan.adopted_at_iteration;
+    followed = plan.given_up_at_iteration == 0;
+    if (!followed) since = plan.given_up_at_iteration;
+  }
+  return since;
+}
+
+// What the recorded iteration was predicted to wait, by the plan that is followed if that says so.
+Nanos predicted_wait(const RunReport& report) {
+  Nanos iteration = *report.outlook->budgets.front().iteration;
   if (!report.plans.empty()) {
     const RunReport::PlanTaken& last = report.plans.back();
-    first = std::max<std::size_t>(first, std::max(last.adopted_at_iteration, last.given_up_at_iteration));
+    const bool is_followed = last.given_up_at_iteration == 0 && last.optimizer_steps == report.recorded_steps;
+    if (is_followed) iteration = std::max(iteration, last.predicted);
   }
+  return excess(iteration, report.outlook->kernels);
+}
+
+// Of the later half, or since something else is followed. Empty where the prediction explains their waits: what does
+// not repeat itself in each iteration (a copy of the weights in every second one, say) it knows nothing of. Empty, too,
+// where the script ended before a plan was ready: predictions are of planned iterations.
+std::string waits_unpredicted(const RunReport& report) {
+  if (report.plans.empty() && report.not_planned != kPagingIsAsGood) return {};
+  const std::size_t first = std::max(report.iterations.size() / 2, settled_after(report));
   const auto all = whole_iterations(report.iterations | std::views::drop(first), report.recorded_steps,
                                     [](const auto&) { return true; });
   if (all.size() < kEnoughIterations) return {};
@@ -112,7 +133,7 @@ std::string waits_unpredicted(const RunReport& report) {
     duration += seconds(one.duration) / static_cast<double>(all.size());
     waited += seconds(one.waited) / static_cast<double>(all.size());
   }
-  const double expected = seconds(excess(*report.outlook->budgets.front().iteration, report.outlook->kernels));
+  const double expected = seconds(predicted_wait(report));
   if (waited - expected <= kMuchWaiting * duration) return {};
   return fmt::format(
       "the last {} iterations{} took {:.3f} s each on average, and waited for memory in {:.3f} s of it, where {:.3f} s "

@@ -77,37 +77,81 @@ TEST_F(RunAdvice, SaysWhenMoreMemoryWouldHardlyHelp) {
       "with 2 GiB (2 times as much), and 2.090 s with what this run had");
 }
 
+RunReport::Iteration iteration_of(std::uint64_t milliseconds, std::uint64_t waited) {
+  RunReport::Iteration iteration;
+  iteration.duration = Nanos{1'000'000} * milliseconds;
+  iteration.waited = Nanos{1'000'000} * waited;
+  return iteration;
+}
+
 TEST_F(RunAdvice, DoesNotSayThatMemoryWouldHardlyHelpWhereItWaitsForWhatNobodyPredicted) {
   report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
-  RunReport::Iteration usual, other;  // Every second one makes a copy of its weights, say.
-  usual.duration = Nanos{2'090'000'000};
-  usual.waited = Nanos{90'000'000};
-  other.duration = Nanos{2'600'000'000};
-  other.waited = Nanos{600'000'000};
+  report.not_planned = kPagingIsAsGood;
+  const RunReport::Iteration usual = iteration_of(2'090, 90);
+  const RunReport::Iteration other = iteration_of(2'600, 600);  // Every second one makes a copy of its weights, say.
   for (int times = 0; times < 4; ++times) report.iterations.insert(report.iterations.end(), {usual, other});
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: the "
             "last 4 iterations took 2.345 s each on average, and waited for memory in 0.345 s of it, where 0.090 s "
             "were predicted of what repeats itself");
+  report.not_planned = "the script ended before one was made";
+  EXPECT_EQ(advice().kind, "enough") << "a plan would have waited less";
+  report.not_planned = kPagingIsAsGood;
   report.iterations.assign(8, usual);
-  report.iterations.front() = other;
+  report.iterations[3] = iteration_of(90'000, 90'000);
   EXPECT_EQ(advice().kind, "enough") << "as predicted, once it has settled";
+  report.iterations[4] = iteration_of(90'000, 90'000);
+  EXPECT_EQ(advice().kind, "waits");
   report.iterations.assign(4, other);
   EXPECT_EQ(advice().kind, "enough") << "two show little";
-  report.iterations.assign(12, usual);
-  for (int learning = 0; learning < 9; ++learning) report.iterations[static_cast<std::size_t>(learning)] = other;
-  EXPECT_EQ(advice().kind, "waits");
-  report.plans.emplace_back().adopted_at_iteration = 9;
-  EXPECT_EQ(advice().kind, "enough") << "it is the plan that has settled";
-  report.plans.back().given_up_at_iteration = 10;
-  report.iterations.assign(14, other);
-  EXPECT_EQ(advice().kind, "waits");
+  report.iterations.assign(10, other);
   report.recorded_steps = 2;
   EXPECT_EQ(advice().kind, "enough") << "of two steps there are two";
-  report.iterations.resize(20, other);
+  report.iterations.assign(20, other);
   EXPECT_NE(advice().sentence.find("the last 5 iterations of 2 optimizer steps took 5.200 s"), std::string::npos)
       << advice().sentence;
+}
+
+TEST_F(RunAdvice, LooksForWaitsThatNobodyPredictedSinceAPlanIsFollowedOrNoneIs) {
+  report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
+  const RunReport::Iteration usual = iteration_of(2'090, 90), waits = iteration_of(90'000, 90'000);
+  const auto kind_if_waited_in_the_first = [&](std::size_t count) {
+    report.iterations.assign(20, usual);
+    for (std::size_t i = 0; i < count; ++i) report.iterations[i] = waits;
+    return advice().kind;
+  };
+  RunReport::PlanTaken plan;
+  plan.adopted_at_iteration = 14;
+  report.plans = {plan};
+  EXPECT_EQ(kind_if_waited_in_the_first(14), "enough") << "nor does its first one count";
+  EXPECT_EQ(kind_if_waited_in_the_first(15), "waits");
+  plan.adopted_at_iteration = 19;
+  report.plans.push_back(plan);
+  EXPECT_EQ(kind_if_waited_in_the_first(14), "enough");
+  EXPECT_EQ(kind_if_waited_in_the_first(15), "waits") << "another plan changes little";
+  report.plans.back().given_up_at_iteration = 16;
+  report.plans.back().adopted_at_iteration = 15;
+  EXPECT_EQ(kind_if_waited_in_the_first(16), "enough");
+  EXPECT_EQ(kind_if_waited_in_the_first(17), "waits");
+  plan.adopted_at_iteration = 17;
+  report.plans.push_back(plan);
+  EXPECT_EQ(kind_if_waited_in_the_first(17), "enough") << "taken up again";
+  EXPECT_EQ(kind_if_waited_in_the_first(18), "waits");
+}
+
+TEST_F(RunAdvice, WhatThePlanThatIsFollowedWaitsWasPredicted) {
+  report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
+  report.iterations.assign(20, iteration_of(3'000, 1'000));
+  report.plans.emplace_back().adopted_at_iteration = 4;
+  EXPECT_EQ(advice().kind, "waits");
+  report.plans.back().predicted = Nanos{3'000'000'000};
+  EXPECT_EQ(advice().kind, "enough");
+  report.plans.back().optimizer_steps = 2;
+  EXPECT_EQ(advice().kind, "waits") << "it is for another iteration";
+  report.plans.back().optimizer_steps = 0;
+  report.plans.back().given_up_at_iteration = 5;
+  EXPECT_EQ(advice().kind, "waits");
 }
 
 TEST_F(RunAdvice, TheSsdIsTheLimitWhereItTakesLongerThanTheKernels) {

@@ -131,8 +131,7 @@ class Hook {
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
   StepEnds step_ends_;                                  // with that plan, or all without one
-  std::uint64_t tried_iteration_ = 0;                   // of the recorder's, that was judged last,
-  std::uint64_t tried_repetitions_ = 0;                 // when it had so many
+  std::uint64_t tried_iteration_ = 0;                   // of the recorder's, that was judged last
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration

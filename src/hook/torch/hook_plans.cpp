@@ -49,13 +49,13 @@ void Hook::plan_ahead() {
 
 void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
+  if (outcome.plan && trial_.gave_up()) return;  // The one in doubt is to be judged, or it was final.
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
   if (!plan_) {
     trial_.begin_anew();
     return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   }
-  if (trial_.gave_up()) return;
   trial_.plan_begins();
   if (outcome.is_first) follower_.reset();
   follow_plan();
@@ -69,9 +69,8 @@ void Hook::try_plan() {
   step_ends_.add(now(), memory_->paged().waited);
   if (progress.iteration == 0) return;
   const std::uint64_t before = std::exchange(tried_iteration_, progress.iteration);
-  const std::uint64_t repetitions = std::exchange(tried_repetitions_, progress.repetitions);
   if (before != progress.iteration && before != 0) trial_.begin_anew();
-  if (before == progress.iteration && repetitions == progress.repetitions) return;
+  if (progress.steps_done != 0u) return;  // The step that just ended was not its last one.
   const auto iteration = step_ends_.iteration(progress.steps_each);
   if (!iteration || (plan_ && plan_->given)) return;
   switch (trial_.ended(*iteration)) {
@@ -97,7 +96,6 @@ void Hook::follow_plan(bool again) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
     memory_->planning()->averages_restarted();
-    tried_repetitions_ = 0;
   }
   step_ends_.begin_anew();
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
