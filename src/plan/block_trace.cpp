@@ -180,4 +180,41 @@ BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Pla
   return Builder(trace, lifetimes, places).build();
 }
 
+std::vector<TensorId> replaced_tensors(const Trace& trace, Bytes at_least) {
+  std::vector<TensorId> replaced;
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
+    const auto& from = trace.tensors[t].carried_from;
+    if (from && *from != TensorId{t} && trace.tensors[t].bytes >= at_least)
+      replaced.insert(replaced.end(), {TensorId{t}, *from});
+  }
+  std::ranges::sort(replaced);
+  const auto twice = std::ranges::unique(replaced);
+  replaced.erase(twice.begin(), twice.end());
+  return replaced;
+}
+
+Trace with_tensors(Trace rows, const Trace& trace, std::span<const TensorId> tensors) {
+  std::map<TensorId, TensorId> ids;
+  for (const TensorId tensor : tensors) {
+    ids.emplace(tensor, TensorId{static_cast<std::uint32_t>(rows.tensors.size())});
+    rows.tensors.push_back(trace[tensor]);
+  }
+  for (const auto& [old, id] : ids)
+    if (auto& from = rows.tensors[id.value].carried_from) from = ids.at(*from);
+  const auto add = [&](std::vector<Access>& to, const std::vector<Access>& from) {
+    for (Access access : from)
+      if (const auto id = ids.find(access.tensor); id != ids.end()) {
+        access.tensor = id->second;
+        to.push_back(access);
+      }
+  };
+  for (std::size_t k = 0; k < trace.kernels.size(); ++k) {
+    add(rows.kernels[k].reads, trace.kernels[k].reads);
+    add(rows.kernels[k].writes, trace.kernels[k].writes);
+    for (const TensorId freed : trace.kernels[k].frees)
+      if (const auto id = ids.find(freed); id != ids.end()) rows.kernels[k].frees.push_back(id->second);
+  }
+  return rows;
+}
+
 }  // namespace spillway

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analysis/lifetimes.h"
@@ -28,5 +29,12 @@ struct BlockTrace {
 // Bytes that are carried into the next iteration must lie where they are found there. Time grows with the blocks that
 // all accesses touch.
 BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places);
+
+// Those of so many bytes that are carried into the next iteration under another id, and what they become there: they
+// lie elsewhere each time, so that no plan can name their blocks.
+std::vector<TensorId> replaced_tensors(const Trace& trace, Bytes at_least);
+
+// Rows of a trace, and after them these tensors of it, which lie in none.
+Trace with_tensors(Trace rows, const Trace& trace, std::span<const TensorId> tensors);
 
 }  // namespace spillway

@@ -96,6 +96,36 @@ TEST(BlockTraceProperty, KernelsUseTheBlocksThatTheirTensorsLieIn) {
 }
 
 // A block is alive from the first use of its bytes to the death of the last tensor in it.
+TEST(BlockTraceProperty, ReplacedTensorsAreUsedBesideTheRowsAsBefore) {
+  EXPECT_TRUE(rc::check([] {
+    const Case random;
+    const Bytes at_least{*rc::gen::element<std::uint64_t>(0, 1 << 20)};
+    const std::vector<TensorId> replaced = replaced_tensors(random.trace, at_least);
+    for (const TensorId tensor : replaced) {
+      RC_ASSERT(!random.places[tensor.value]);
+      RC_ASSERT(random.trace[tensor].bytes >= at_least);
+    }
+    if (replaced.empty()) RC_DISCARD("none is replaced");
+    const Trace all = with_tensors(random.blocks.trace, random.trace, replaced);
+    const auto valid = validate(all, "all");
+    if (!valid) RC_FAIL(valid.error().message);
+    const auto rows = static_cast<std::uint32_t>(random.blocks.trace.tensors.size());
+    RC_ASSERT(all.tensors.size() == rows + replaced.size());
+    const Lifetimes lifetimes = analyse_lifetimes(all), row_lifetimes = analyse_lifetimes(random.blocks.trace);
+    for (std::uint32_t row = 0; row < rows; ++row)
+      RC_ASSERT(lifetimes.tensors[row].uses == row_lifetimes.tensors[row].uses);
+    for (std::uint32_t at = 0; at < replaced.size(); ++at) {
+      const Lifetime& before = random.lifetimes.tensors[replaced[at].value];
+      const Lifetime& beside = lifetimes.tensors[rows + at];
+      RC_ASSERT(beside.uses == before.uses);
+      RC_ASSERT(beside.alive_at_start == before.alive_at_start);
+      const auto& from = random.trace[replaced[at]].carried_from;
+      RC_ASSERT(all.tensors[rows + at].carried_from.has_value() == from.has_value());
+      if (from) RC_ASSERT(replaced[all.tensors[rows + at].carried_from->value - rows] == *from);
+    }
+  }));
+}
+
 TEST(BlockTraceProperty, BlocksLiveAsLongAsTheirTensors) {
   EXPECT_TRUE(rc::check([] {
     const Case random;

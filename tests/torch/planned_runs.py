@@ -201,6 +201,12 @@ def evaluations_of_the_same_shape(spillway):
     print("ok evaluations of the same shape, faults", faults, flush=True)
 
 
+def given_up_because_slower(report, names):
+    given_up = report["plan"]["given_up_at_iteration"] is not None
+    check(given_up == (names[-1] == "learning"), report["plan"], names)
+    check(not given_up or report["plan"]["given_up_because"] == "slower", report["plan"])
+
+
 def plans_that_lose(spillway):
     """A plan under which iterations wait longer than before is given up, for good or until that is no better."""
     script = (SCRIPTS, "touches_beside.py")
@@ -209,9 +215,7 @@ def plans_that_lose(spillway):
     names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"])]
     check(printed == expected, printed, expected)
     check(names[:4] == ["demand paging", "learning", "planned", "learning"], names, report["iterations"])
-    given_up = report["plan"]["given_up_at_iteration"] is not None
-    check(given_up == (names[-1] == "learning"), report["plan"], names)
-    check(not given_up or report["plan"]["given_up_because"] == "slower", report["plan"])
+    given_up_because_slower(report, names)
     print("ok a plan that loses is given up", names, flush=True)
     script += ("apart",)
     expected, unlimited = run(spillway, "4GiB", "uvm", *script)
@@ -219,6 +223,7 @@ def plans_that_lose(spillway):
     names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"][7::2])]
     check(printed == expected, printed, expected)
     check(names[:2] == ["planned", "learning"], names, report["iterations"])
+    given_up_because_slower(report, names)
     print("ok so it is where iterations come apart", names, flush=True)
 
 

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace spillway {
 namespace {
 
 // Of an even number the lower one of the two in the middle: the first ones to be learned from are long.
-double median_seconds(std::vector<PlanTrial::Iteration> iterations, Nanos PlanTrial::Iteration::* time) {
+double median_seconds(std::vector<TimedIteration> iterations, Nanos TimedIteration::* time) {
   const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>((iterations.size() - 1) / 2);
   std::ranges::nth_element(iterations, middle, {}, time);
   return seconds((*middle).*time);
 }
-double waited(const std::vector<PlanTrial::Iteration>& iterations) {
-  return median_seconds(iterations, &PlanTrial::Iteration::waited);
+double waited(const std::vector<TimedIteration>& iterations) {
+  return median_seconds(iterations, &TimedIteration::waited);
 }
 
 }  // namespace
@@ -21,20 +23,44 @@ double waited(const std::vector<PlanTrial::Iteration>& iterations) {
 void PlanTrial::enter(Stage stage) {
   stage_ = stage;
   is_first_ = true;
+  step_ends_.begin_anew();
 }
 
-bool PlanTrial::loses_to(const std::vector<Iteration>& others) const {
-  const double tolerated = kWorse * median_seconds(planned_, &Iteration::duration);
+void PlanTrial::forget() {
+  stage_ = Stage::learning;
+  is_first_ = false;
+  learning_.clear();
+  planned_.clear();
+  without_plan_.clear();
+}
+
+bool PlanTrial::loses_to(const std::vector<TimedIteration>& others) const {
+  const double tolerated = kWorse * median_seconds(planned_, &TimedIteration::duration);
   return waited(planned_) > waited(others) + tolerated;
 }
 
-void PlanTrial::plan_begins() {
-  if (stage_ != Stage::learning && stage_ != Stage::trial) return;
+void PlanTrial::plan_begins(bool given) {
+  if (given || stage_ == Stage::followed) return enter(Stage::followed);
+  CHECK(stage_ == Stage::learning || stage_ == Stage::trial);
   planned_.clear();
   enter(Stage::trial);
 }
 
-PlanTrial::Verdict PlanTrial::ended(const Iteration& iteration) {
+void PlanTrial::none_is_followed() {
+  forget();
+  enter(Stage::learning);
+}
+
+PlanTrial::Verdict PlanTrial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited) {
+  step_ends_.add(at, waited);
+  if (progress.iteration == 0) return Verdict::go_on;
+  if (std::exchange(iteration_, progress.iteration) != progress.iteration) forget();
+  if (progress.steps_done != 0u) return Verdict::go_on;  // That was not its last one.
+  const auto iteration = step_ends_.iteration(progress.steps_each);
+  return iteration ? ended(*iteration) : Verdict::go_on;
+}
+
+PlanTrial::Verdict PlanTrial::ended(const TimedIteration& iteration) {
   if (std::exchange(is_first_, false)) return Verdict::go_on;
   switch (stage_) {
     case Stage::learning:

@@ -48,21 +48,17 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   PlanningInput input{.iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
-                      .lent = {},
                       .budget = kBlockBytes * pager_.device_blocks(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
   const Trace& trace = input.iteration.trace;
-  const auto [withheld_bytes, lent] = withheld(trace);
-  input.lent = lent;
-  const Bytes unplanned = kBlockBytes * pager_.small_blocks() + withheld_bytes;
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
   }
-  input.machine.device.memory = excess(input.budget, unplanned);
+  input.machine.device.memory = excess(input.budget, kBlockBytes * (pager_.small_blocks() + kSpareBlocks));
   // What nobody uses has left the device first, for host memory while that had room, and stays there.
   const Bytes stays = std::min(beside, pager_.stats().held[Tier::host]);
   input.machine.host.memory = excess(input.machine.host.memory, stays);

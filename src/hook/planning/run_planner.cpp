@@ -37,6 +37,7 @@ Bytes all_moved(const SimulationResult& result) {
 
 struct Best {
   Plan plan;
+  Bytes counted_on;  // of the device's memory
   SimulationResult result;
 };
 
@@ -60,43 +61,70 @@ std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& ma
   return *std::ranges::min_element(candidates, {}, [](const Best& one) { return all_moved(one.result); });
 }
 
-MachineModel as_used(const PlanningInput& input) {
-  MachineModel machine = input.machine;
-  machine.device.memory += input.lent;
-  return machine;
+// What plans are made for, and what the run does: that has large tensors, too, that are replaced while their successors
+// live. Where those will lie nobody knows, so no plan moves them.
+struct RunIteration {
+  const Trace& rows;
+  Lifetimes row_lifetimes;
+  Trace all;
+  Lifetimes lifetimes;
+  Bytes replaced;  // in all
+};
+RunIteration run_iteration(const Trace& rows, const Trace& trace) {
+  const std::vector<TensorId> replaced = replaced_tensors(trace, TensorHeap::kLarge);
+  Bytes bytes;
+  for (const TensorId tensor : replaced) bytes += trace[tensor].bytes;
+  Trace all = with_tensors(rows, trace, replaced);
+  Lifetimes lifetimes = analyse_lifetimes(all);
+  return {rows, analyse_lifetimes(rows), std::move(all), std::move(lifetimes), bytes};
 }
 
-// Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
-Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, const Trace& trace,
-                                         const Lifetimes& lifetimes, const PlanningInput& input) {
-  if (input.machine.device.memory == Bytes{}) return std::nullopt;
+// As the run uses its memory.
+Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input,
+                                      const PolicyTraits& traits, const Plan* plan) {
+  MachineModel machine = input.machine;
+  machine.device.memory += kBlockBytes * kSpareBlocks;
+  return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
+}
+
+// Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest; nor
+// if there is nothing to plan, but what no plan moves would.
+Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, Bytes counted_on,
+                                         const RunIteration& iteration, const PlanningInput& input) {
+  if (counted_on == Bytes{}) return std::nullopt;
+  MachineModel machine = input.machine;
+  machine.device.memory = counted_on;
   Plan plan;
-  if (policy.plan) plan = policy.plan({trace, lifetimes, input.machine});
+  if (policy.plan) plan = policy.plan({iteration.rows, iteration.row_lifetimes, machine});
   plan.policy = policy.name;
-  TRY_VOID(validate_plan(plan, trace, plan.trace_hash, lifetimes, input.machine, traits.uses_host, "plan"));
-  TRY(const SimulationResult result,
-      simulate(trace, lifetimes, as_used(input), traits, policy.plan ? &plan : nullptr, Foreknowledge::iteration));
-  if (!result.feasible) return std::nullopt;
+  TRY_VOID(
+      validate_plan(plan, iteration.rows, plan.trace_hash, iteration.row_lifetimes, machine, traits.uses_host, "plan"));
+  TRY(const SimulationResult result, simulate_run(iteration, input, traits, policy.plan ? &plan : nullptr));
+  const bool is_idle = policy.plan && plan.moves() == 0 && all_moved(result) > Bytes{};
+  if (!result.feasible || is_idle) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
-  return Best{std::move(plan), result};
+  return Best{std::move(plan), counted_on, result};
 }
 
 std::unexpected<Error> too_little_for(std::string_view whom, const PlanningInput& input) {
-  const Bytes replaced = room_for_replaced(input.iteration.trace);
-  const std::string kept =
-      replaced > Bytes{} ? fmt::format(" ({} are kept free for tensors that are replaced while their successors live)",
-                                       to_text(replaced))
-                         : "";
-  return fail(Errc::unavailable, fmt::format("what a plan may count on is too little for {}: {} of the device's {}{}, "
-                                             "and {} on the SSD",
-                                             whom, to_text(input.machine.device.memory), to_text(input.budget), kept,
-                                             to_text(input.machine.ssd_capacity())));
+  return fail(Errc::unavailable,
+              fmt::format("what a plan may count on is too little for {}: {} of the device's {}, and {} on the SSD; "
+                          "raise --device-memory (or --ssd-capacity)",
+                          whom, to_text(input.machine.device.memory), to_text(input.budget),
+                          to_text(input.machine.ssd_capacity())));
+}
+
+// What a plan may count on: all, or less by what the tensors take that are replaced. All of them are alive for a part
+// of the iteration only.
+std::vector<Bytes> memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
+  const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
+  if (replaced == Bytes{}) return {all};
+  return {all, excess(all, Bytes{replaced.value / 2}), excess(all, replaced)};
 }
 
 // Of the policies that the run may follow; nothing if none can. `goes_on` is asked before each.
-Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInput& input,
+Result<std::optional<Best>> best_of(const RunIteration& iteration, const PlanningInput& input,
                                     const std::function<bool()>& goes_on) {
-  const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   std::vector<Best> candidates;
   std::optional<Error> failure;
   for (const Policy& policy : kPolicies) {
@@ -106,33 +134,32 @@ Result<std::optional<Best>> best_of(const BlockTrace& blocks, const PlanningInpu
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     PolicyTraits traits = policy.traits;
     traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
-    auto candidate = candidate_of(policy, traits, blocks.trace, lifetimes, input);
-    if (asked_for && candidate && !*candidate) return too_little_for(policy.name, input);
-    if (asked_for) return candidate;
-    if (!candidate)
-      failure = std::move(candidate).error();
-    else if (*candidate)
-      candidates.push_back(**std::move(candidate));
+    for (const Bytes counted_on : memory_for_plans(iteration, input)) {
+      auto candidate = candidate_of(policy, traits, counted_on, iteration, input);
+      if (!candidate)
+        failure = std::move(candidate).error();
+      else if (*candidate)
+        candidates.push_back(**std::move(candidate));
+      if (!policy.plan) break;  // It counts on nothing.
+    }
   }
   if (candidates.empty() && failure) return std::unexpected(*std::move(failure));  // One's is not the others'.
   return best_of(std::move(candidates), input.machine);
 }
 
 // The given plan, if it can be followed in this iteration. The error says what does not match.
-Result<Best> best_given(const BlockTrace& blocks, const PlanningInput& input) {
-  Best best{.plan = input.given->plan, .result = {}};
+Result<Best> best_given(const RunIteration& iteration, const PlanningInput& input) {
+  Best best{.plan = input.given->plan, .counted_on = input.machine.device.memory, .result = {}};
   if (best.plan.moves() == 0) return fail(Errc::bad_input, fmt::format("{}: it moves nothing", input.given->file));
-  const TraceShape shape = shape_of(blocks.trace);
+  const TraceShape shape = shape_of(iteration.rows);
   if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
     return fail(Errc::bad_input, fmt::format("{}: it was made for another iteration than this run's: {}; plan for the "
                                              "blocks.trace that `spillway run --record` writes",
                                              input.given->file, other));
   TRY(const Policy policy, policy_by_name(best.plan.policy));
-  const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
-  TRY_VOID(validate_plan(best.plan, blocks.trace, best.plan.trace_hash, lifetimes, input.machine,
+  TRY_VOID(validate_plan(best.plan, iteration.rows, best.plan.trace_hash, iteration.row_lifetimes, input.machine,
                          policy.traits.uses_host, input.given->file));
-  TRY(best.result,
-      simulate(blocks.trace, lifetimes, as_used(input), policy.traits, &best.plan, Foreknowledge::iteration));
+  TRY(best.result, simulate_run(iteration, input, policy.traits, &best.plan));
   if (!best.result.feasible)
     return fail(Errc::bad_input, fmt::format("{}: it does not fit this run's memory", input.given->file));
   best.plan.predicted_seconds = seconds(best.result.iteration);
@@ -229,23 +256,8 @@ Bytes most_small(const Trace& trace, const Lifetimes& lifetimes) {
 
 }  // namespace
 
-Bytes room_for_replaced(const Trace& trace) {
-  Bytes room;
-  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
-    const Tensor& tensor = trace.tensors[t];
-    const bool is_replaced = tensor.carried_from && tensor.carried_from != TensorId{t};
-    if (is_replaced && tensor.bytes >= TensorHeap::kLarge) room += tensor.bytes * 2;
-  }
-  return room;
-}
-
-Withheld withheld(const Trace& trace) {
-  const Bytes spare = kBlockBytes * kSpareBlocks, replaced = room_for_replaced(trace);
-  return {.all = spare + replaced, .lent = spare + Bytes{replaced.value / 2}};
-}
-
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
-                                        const std::function<bool()>& goes_on) {
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+                                        std::span<const Bytes> budgets, const std::function<bool()>& goes_on) {
   TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
@@ -253,24 +265,20 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   Places places = packed(trace, end);
   for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-  const Bytes unplanned = most_small(trace, lifetimes) + withheld(trace).all;
+  const Bytes unplanned = most_small(trace, lifetimes) + kBlockBytes * kSpareBlocks;
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
-  const Lifetimes row_lifetimes = analyse_lifetimes(blocks.trace);
+  const RunIteration iteration = run_iteration(blocks.trace, trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
-    TRY(const auto best, best_of(blocks,
-                                 {.iteration = {},
-                                  .persistent = {},
-                                  .machine = machine,
-                                  .lent = withheld(trace).lent,
-                                  .budget = budget,
-                                  .policy = kAuto,
-                                  .places = {}},
-                                 goes_on));
+    TRY(const auto best,
+        best_of(
+            iteration,
+            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = policy, .places = {}},
+            goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
-    prediction.bound = link_bound(blocks.trace, row_lifetimes, machine, budget);
+    prediction.bound = link_bound(iteration.rows, iteration.row_lifetimes, machine, budget);
     if (!best) continue;
     prediction.iteration = best->result.iteration;
     prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;
@@ -296,24 +304,25 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   for (std::size_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = input.persistent[t];
   BlockTrace blocks = block_trace(trace, lifetimes, places);
+  const RunIteration iteration = run_iteration(blocks.trace, trace);
   Planned planned;
   std::optional<Best> best;
   if (input.given) {
-    if (auto given = best_given(blocks, input))
+    if (auto given = best_given(iteration, input))
       best = *std::move(given);
     else
       planned.refused = given.error().message;
     proposed->given = best.has_value();
   }
   if (!best) {
-    TRY(best, best_of(blocks, input, [] { return true; }));
+    TRY(best, best_of(iteration, input, [] { return true; }));
   }
-  if (!best) return too_little_for("any policy", input);
+  if (!best) return too_little_for(input.policy == kAuto ? "any policy" : input.policy, input);
   if (best->plan.moves() == 0) return planned;
-  best->plan.trace_shape = shape_of(blocks.trace);
+  best->plan.trace_shape = shape_of(iteration.rows);
   best->plan.machine_name = input.machine.name;
   best->plan.machine_hash = input.machine.hash;
-  best->plan.machine_overrides = {fmt::format("device.memory={}", input.machine.device.memory.value),
+  best->plan.machine_overrides = {fmt::format("device.memory={}", best->counted_on.value),
                                   fmt::format("host.memory={}", input.machine.host.memory.value),
                                   fmt::format("ssd.capacity={}", input.machine.ssd.capacity.value),
                                   fmt::format("ssd.read={}", input.machine.ssd.read.value),
@@ -322,9 +331,10 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
     proposed->predicted_in += best->result.moved(below, Tier::device);
     proposed->predicted_out += best->result.moved(Tier::device, below);
   }
+  proposed->predicted_wait = best->result.stall();
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(blocks.trace, analyse_lifetimes(blocks.trace), input.machine, input.budget);
+  proposed->link_bound = link_bound(iteration.rows, iteration.row_lifetimes, input.machine, input.budget);
   proposed->signatures = input.iteration.signatures;
   proposed->kernels_with_data = static_cast<std::uint32_t>(std::ranges::count_if(
       trace.kernels, [](const Kernel& kernel) { return !kernel.reads.empty() || !kernel.writes.empty(); }));

@@ -32,8 +32,7 @@ struct PlannedPlaces {
 struct PlanningInput {
   RecordedIteration iteration;
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
-  MachineModel machine;                 // its device's memory is what the plan may count on
-  Bytes lent;                           // of what it may not, what the run uses for the plan's tensors all the same
+  MachineModel machine;                 // its device's memory is the most that a plan may count on
   Bytes budget;                         // all of the device's memory
   std::string_view policy;              // "auto": the best of all
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
@@ -56,6 +55,7 @@ struct ProposedPlan {
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
   Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
+  Nanos predicted_wait;               // of its kernels
   LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
@@ -72,19 +72,8 @@ struct Prediction {
   LinkBound bound;
 };
 // For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::span<const Bytes> budgets,
-                                        const std::function<bool()>& goes_on);
-
-// Large tensors that are replaced while their successors live: where those will be nobody knows, so room for both is
-// kept free of plans.
-Bytes room_for_replaced(const Trace& trace);
-
-// With the spare blocks: what no plan counts on; and what of that the plan's tensors use all the same. Of a tensor and
-// its successor one is always alive, and stays while a plan is followed.
-struct Withheld {
-  Bytes all, lent;
-};
-Withheld withheld(const Trace& trace);
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+                                        std::span<const Bytes> budgets, const std::function<bool()>& goes_on);
 
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;

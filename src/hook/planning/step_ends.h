@@ -5,10 +5,13 @@
 #include <optional>
 
 #include "base/units.h"
-#include "hook/planning/plan_trial.h"
 #include "hook/recorder/recorder.h"
 
 namespace spillway {
+
+struct TimedIteration {
+  Nanos duration, waited;  // of it, for memory
+};
 
 // When the latest optimizer steps ended, and how long the run had waited for memory by then: tells what an iteration
 // took, whatever came before it.
@@ -23,11 +26,11 @@ class StepEnds {
     if (!ends_.empty()) ends_ = {ends_.back()};
   }
   // The latest so many steps; nothing if they began before what was begun anew.
-  std::optional<PlanTrial::Iteration> iteration(std::uint64_t steps) const {
+  std::optional<TimedIteration> iteration(std::uint64_t steps) const {
     if (ends_.size() < steps + 1) return std::nullopt;
     const End& end = ends_.back();
     const End& begin = ends_[ends_.size() - 1 - steps];
-    return PlanTrial::Iteration{.duration = excess(end.at, begin.at), .waited = excess(end.waited, begin.waited)};
+    return TimedIteration{.duration = excess(end.at, begin.at), .waited = excess(end.waited, begin.waited)};
   }
 
  private:

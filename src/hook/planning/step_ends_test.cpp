@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
-
-#include "hook/recorder/recorder_script.h"
-
 namespace spillway {
 namespace {
 
@@ -47,28 +43,6 @@ TEST(StepEnds, NoIterationIsPartlyDoneInAnotherWay) {
   ends = StepEnds();
   ends.begin_anew();
   EXPECT_FALSE(ends.iteration(0));
-}
-
-TEST(StepEnds, TellsWhatTookTheTimeOfTheIterationThatTheRecorderKnowsAgain) {
-  Script script;
-  script.data("w");
-  StepEnds ends;
-  Nanos at, waited;
-  std::uint64_t repetitions = 0, known = 0;
-  for (const std::uint64_t batch : {64, 64, 64, 64, 128, 64, 96, 64, 128, 128, 64}) {
-    train_steps(script, 1, batch);
-    at += Nanos{1'000 * batch};
-    waited += Nanos{batch};
-    ends.add(at, waited);
-    const Recorder::Progress progress = script.recorder.progress();
-    if (progress.iteration == 0 || std::exchange(repetitions, progress.repetitions) == progress.repetitions) continue;
-    const auto iteration = ends.iteration(progress.steps_each);
-    ASSERT_TRUE(iteration);
-    EXPECT_EQ(iteration->duration, Nanos{64'000});
-    EXPECT_EQ(iteration->waited, Nanos{64});
-    ++known;
-  }
-  EXPECT_EQ(known, 5u) << "found, one more, and three that come after others";
 }
 
 }  // namespace

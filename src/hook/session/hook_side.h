@@ -124,7 +124,8 @@ inline void forget_iterations(Session& session) noexcept {
 }
 
 struct PlanFigures {
-  std::uint64_t predicted_ns = 0, link_bound_ns = 0, least_wait_ns = 0, planning_ns = 0;
+  std::uint64_t iteration = 0;  // the recorder's number
+  std::uint64_t predicted_ns = 0, predicted_wait_ns = 0, link_bound_ns = 0, least_wait_ns = 0, planning_ns = 0;
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
   std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
   std::uint64_t optimizer_steps = 0;  // in an iteration
@@ -137,7 +138,9 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
   record.policy = {};
   policy.copy(record.policy.data(), record.policy.size() - 1);
   const auto set = [](auto& field, auto value) { field.store(value, std::memory_order_relaxed); };
+  set(record.iteration, figures.iteration);
   set(record.predicted_ns, figures.predicted_ns);
+  set(record.predicted_wait_ns, figures.predicted_wait_ns);
   set(record.predicted_in_bytes, figures.predicted_in_bytes);
   set(record.predicted_out_bytes, figures.predicted_out_bytes);
   set(record.link_bound_ns, figures.link_bound_ns);

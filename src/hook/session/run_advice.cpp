@@ -95,35 +95,38 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
   return all;
 }
 
-// Since when plans are followed, or none is any more: after so many iterations and the first one of that kind, which
-// has to do with what was before.
+// Since when plans for an iteration are followed, or none is any more: after so many steps and the first iteration of
+// that kind, which has to do with what was before.
 std::size_t settled_after(const RunReport& report) {
   std::uint64_t since = 0;
-  bool followed = false;
+  const RunReport::PlanTaken* followed = nullptr;
   for (const RunReport::PlanTaken& plan : report.plans) {
-    if (!followed) since = plan.adopted_at_iteration;
-    followed = plan.given_up_at_iteration == 0;
-    if (!followed) since = plan.given_up_at_iteration;
+    const std::uint64_t rest_of_first = std::max<std::uint64_t>(plan.optimizer_steps, 1) - 1;
+    if (followed == nullptr || followed->iteration != plan.iteration) since = plan.adopted_at_iteration + rest_of_first;
+    followed = plan.given_up_at_iteration == 0 ? &plan : nullptr;
+    if (followed == nullptr) since = plan.given_up_at_iteration + rest_of_first;
   }
   return since;
 }
 
-// What the recorded iteration was predicted to wait, by the plan that is followed if that says so.
+// Of the recorded iteration, by the plan that is followed if that says more.
 Nanos predicted_wait(const RunReport& report) {
-  Nanos iteration = *report.outlook->budgets.front().iteration;
-  if (!report.plans.empty()) {
-    const RunReport::PlanTaken& last = report.plans.back();
-    const bool is_followed = last.given_up_at_iteration == 0 && last.optimizer_steps == report.recorded_steps;
-    if (is_followed) iteration = std::max(iteration, last.predicted);
-  }
-  return excess(iteration, report.outlook->kernels);
+  const Nanos now = excess(*report.outlook->budgets.front().iteration, report.outlook->kernels);
+  const bool is_followed = !report.plans.empty() && report.plans.back().given_up_at_iteration == 0;
+  return is_followed ? std::max(now, report.plans.back().predicted_wait) : now;
+}
+
+// Predictions are of planned iterations, or of those that need no plan.
+bool ended_before_a_plan(const RunReport& report) {
+  if (report.plans.empty()) return report.not_planned != kPagingIsAsGood;
+  const RunReport::PlanTaken& last = report.plans.back();
+  return last.given_up_at_iteration == 0 && last.iteration != report.recorded_iteration;
 }
 
 // Of the later half, or since something else is followed. Empty where the prediction explains their waits: what does
-// not repeat itself in each iteration (a copy of the weights in every second one, say) it knows nothing of. Empty, too,
-// where the script ended before a plan was ready: predictions are of planned iterations.
+// not repeat itself in each iteration (a copy of the weights in every second one, say) it knows nothing of.
 std::string waits_unpredicted(const RunReport& report) {
-  if (report.plans.empty() && report.not_planned != kPagingIsAsGood) return {};
+  if (ended_before_a_plan(report)) return {};
   const std::size_t first = std::max(report.iterations.size() / 2, settled_after(report));
   const auto all = whole_iterations(report.iterations | std::views::drop(first), report.recorded_steps,
                                     [](const auto&) { return true; });
@@ -255,7 +258,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, "no plan is possible with what this run had");
+    return waits(report, "no plan is possible with what this run had; raise --device-memory");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }

@@ -140,16 +140,35 @@ TEST_F(RunAdvice, LooksForWaitsThatNobodyPredictedSinceAPlanIsFollowedOrNoneIs) 
   EXPECT_EQ(kind_if_waited_in_the_first(18), "waits");
 }
 
+TEST_F(RunAdvice, APlanForAnotherIterationTellsNothingOfWhatThatWaits) {
+  report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
+  report.plans.resize(2);
+  report.plans[0].adopted_at_iteration = 3;
+  report.plans[1].adopted_at_iteration = 14;
+  report.iterations.assign(20, iteration_of(2'090, 90));
+  for (std::size_t i = 0; i < 14; ++i) report.iterations[i] = iteration_of(90'000, 90'000);
+  EXPECT_EQ(advice().kind, "waits");
+  report.plans[1].iteration = report.recorded_iteration = 2;
+  EXPECT_EQ(advice().kind, "enough") << "it has settled since";
+  report.plans[1].optimizer_steps = 2;
+  report.iterations[14] = report.iterations[13];
+  EXPECT_EQ(advice().kind, "enough") << "the first iteration has two steps";
+  report.recorded_iteration = 3;
+  report.iterations.assign(20, iteration_of(90'000, 90'000));
+  EXPECT_EQ(advice().kind, "enough") << "a plan for that was not ready";
+  report.plans[1].given_up_at_iteration = 15;
+  EXPECT_EQ(advice().kind, "waits") << "it was decided that it needs none";
+}
+
 TEST_F(RunAdvice, WhatThePlanThatIsFollowedWaitsWasPredicted) {
   report.outlook->budgets = {budget(1, 2'090), budget(2, 2'000)};
   report.iterations.assign(20, iteration_of(3'000, 1'000));
   report.plans.emplace_back().adopted_at_iteration = 4;
   EXPECT_EQ(advice().kind, "waits");
-  report.plans.back().predicted = Nanos{3'000'000'000};
+  report.plans.back().predicted = Nanos{9'000'000'000};
+  EXPECT_EQ(advice().kind, "waits") << "kernels were expected to take as long as that";
+  report.plans.back().predicted_wait = Nanos{1'000'000'000};
   EXPECT_EQ(advice().kind, "enough");
-  report.plans.back().optimizer_steps = 2;
-  EXPECT_EQ(advice().kind, "waits") << "it is for another iteration";
-  report.plans.back().optimizer_steps = 0;
   report.plans.back().given_up_at_iteration = 5;
   EXPECT_EQ(advice().kind, "waits");
 }
@@ -327,7 +346,7 @@ TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no plan "
-            "is possible with what this run had");
+            "is possible with what this run had; raise --device-memory");
   report.outlook.reset();
   report.no_outlook = "no iteration repeated itself";
   EXPECT_EQ(advice().sentence,

@@ -39,7 +39,9 @@ void read_plans(const Session& session, RunReport& report) {
   for (std::size_t i = 0; i < std::min<std::uint64_t>(report.plan_count, kMaxPlans); ++i) {
     const PlanRecord& plan = state.plans[i];
     report.plans.push_back({.policy = text(plan.policy),
+                            .iteration = plan.iteration.load(),
                             .predicted = Nanos{plan.predicted_ns.load()},
+                            .predicted_wait = Nanos{plan.predicted_wait_ns.load()},
                             .predicted_in = bytes(plan.predicted_in_bytes),
                             .predicted_out = bytes(plan.predicted_out_bytes),
                             .optimizer_steps = plan.optimizer_steps.load(),
@@ -129,6 +131,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_costs(state, report);
   read_texts(state, report);
   report.recorded_steps = state.recorded;
+  report.recorded_iteration = state.recorded_iteration;
   if (report.recorded_steps > 0) report.recorded = text(session.config.record_path);
   const auto rate = [](const SessionState::Counter& counter) {
     const std::uint64_t value = counter.load();

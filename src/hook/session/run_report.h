@@ -26,7 +26,8 @@ struct RunReport {
   };
   struct PlanTaken {
     std::string policy;
-    Nanos predicted;
+    std::uint64_t iteration = 0;  // the recorder's, that it is for
+    Nanos predicted, predicted_wait;
     Bytes predicted_in, predicted_out;  // moved to the device and from it
     std::uint64_t optimizer_steps = 0;  // in the iteration that it is for
     Nanos link_bound, least_wait, planning;
@@ -109,11 +110,12 @@ struct RunReport {
   std::string no_outlook;               // why there is none
   std::string left_behind;              // names of processes that were ended after the script
   std::vector<std::string> notices;
-  std::string error;                   // what kept the hook from doing its work
-  std::string recorded, not_recorded;  // the trace's file, or why there is none
-  std::uint64_t recorded_steps = 0;    // of optimizers, in the trace
-  std::string recorded_plan;           // the file of the plan followed last
-  std::string journal;                 // its file; empty: none
+  std::string error;                     // what kept the hook from doing its work
+  std::string recorded, not_recorded;    // the trace's file, or why there is none
+  std::uint64_t recorded_steps = 0;      // of optimizers, in the trace
+  std::uint64_t recorded_iteration = 0;  // the recorder's number of that
+  std::string recorded_plan;             // the file of the plan followed last
+  std::string journal;                   // its file; empty: none
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };

@@ -121,8 +121,10 @@ enum class PlanEnd : std::uint64_t {
 
 // A plan that the run has taken up.
 struct PlanRecord {
-  std::array<char, 32> policy{};               // ends with a zero; read when the script has ended
-  std::atomic<std::uint64_t> predicted_ns{0};  // a steady iteration
+  std::array<char, 32> policy{};                    // ends with a zero; read when the script has ended
+  std::atomic<std::uint64_t> iteration{0};          // the recorder's, that it is for
+  std::atomic<std::uint64_t> predicted_ns{0};       // a steady iteration
+  std::atomic<std::uint64_t> predicted_wait_ns{0};  // of this, for memory
   std::atomic<std::uint64_t> predicted_in_bytes{0}, predicted_out_bytes{0};  // that it moves
   std::atomic<std::uint64_t> link_bound_ns{0};                               // the bytes below, at the links' rates
   std::atomic<std::uint64_t> least_wait_ns{0};                               // of kernels, at the links' rates
@@ -177,6 +179,7 @@ struct SessionState {
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // optimizer steps in the trace at record_path; 0: it holds none
+  Counter recorded_iteration{0};                   // the recorder's number of that
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead

@@ -12,7 +12,6 @@
 #include "hook/pager/tensor_costs.h"
 #include "hook/planning/plan_trial.h"
 #include "hook/planning/planning.h"
-#include "hook/planning/step_ends.h"
 #include "hook/recorder/follower.h"
 #include "hook/recorder/recorder.h"
 #include "hook/session/session.h"
@@ -102,7 +101,7 @@ class Hook {
   void take_up(const Planning::Outcome& outcome);
   void follow_plan(bool again = false);
   void stop_following(PlanEnd why);
-  void try_plan();
+  void try_plan(const Recorder::Progress& progress);
   std::string why_not_planned();
   void save_plan_followed();
   // hook_trace.cpp
@@ -130,10 +129,9 @@ class Hook {
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
-  StepEnds step_ends_;                                  // with that plan, or all without one
-  std::uint64_t tried_iteration_ = 0;                   // of the recorder's, that was judged last
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
+  bool given_is_refused_ = false;                       // for the iteration that was planned for last
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
   Iterations iterations_;

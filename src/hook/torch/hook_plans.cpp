@@ -16,20 +16,24 @@ void Hook::plan_ahead() {
   if (planning == nullptr || !has_optimizer_) return;
   const Recorder::Progress at = recorder_->progress();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
-  if (planning->may_give_up()) try_plan();
+  if (planning->may_give_up()) try_plan(at);
   // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
   const bool iteration_starts = at.iteration != 0 && at.steps_done.value_or(0) == 0;
-  if (const auto outcome = iteration_starts ? planning->take(at) : std::nullopt) {
+  // Another plan would take the place of the one in doubt: it waits until that is judged.
+  if (const auto outcome = iteration_starts && !trial_.in_doubt() ? planning->take(at) : std::nullopt) {
     planning_error_ = outcome->error;
     if (!outcome->error.empty())
       add_notice(session_, std::string("the run goes on ") +
                                (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
                                ", since planning failed: " + outcome->error);
-    if (!outcome->refused.empty()) add_notice(session_, "the run plans by itself: " + outcome->refused);
+    const bool was_refused = std::exchange(given_is_refused_, !outcome->refused.empty());
+    if (given_is_refused_) add_notice(session_, "the run plans by itself: " + outcome->refused);
+    if (was_refused && outcome->plan && outcome->plan->given)
+      add_notice(session_, "the given plan is followed after all: the script's iteration has become the one it is for");
     take_up(*outcome);
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
-  if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
+  if (trial_.in_doubt() || trial_.gave_up() || !planning->wants(progress, something_moved())) return;
   RecordedIteration iteration = *recorder_->iteration();
   name_tensors(iteration);
   const std::unordered_set<StorageId> planned(iteration.storages.begin(), iteration.storages.end());
@@ -49,31 +53,20 @@ void Hook::plan_ahead() {
 
 void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
-  if (outcome.plan && trial_.gave_up()) return;  // The one in doubt is to be judged, or it was final.
+  if (trial_.gave_up() && !(outcome.plan && outcome.plan->given)) return;  // That was final.
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
   if (!plan_) {
-    trial_.begin_anew();
+    trial_.none_is_followed();
     return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   }
-  trial_.plan_begins();
+  trial_.plan_begins(plan_->given);
   if (outcome.is_first) follower_.reset();
   follow_plan();
 }
 
-// Judges each iteration of the recorder's, with the plan or without; a given plan is not on trial. The one by which it
-// was found counts, too, and so do those for which the plan of another iteration was still followed: to wait longer
-// than with that is reason enough for a doubt.
-void Hook::try_plan() {
-  const Recorder::Progress progress = recorder_->progress();
-  step_ends_.add(now(), memory_->paged().waited);
-  if (progress.iteration == 0) return;
-  const std::uint64_t before = std::exchange(tried_iteration_, progress.iteration);
-  if (before != progress.iteration && before != 0) trial_.begin_anew();
-  if (progress.steps_done != 0u) return;  // The step that just ended was not its last one.
-  const auto iteration = step_ends_.iteration(progress.steps_each);
-  if (!iteration || (plan_ && plan_->given)) return;
-  switch (trial_.ended(*iteration)) {
+void Hook::try_plan(const Recorder::Progress& progress) {
+  switch (trial_.step_ended(progress, now(), memory_->paged().waited)) {
     case PlanTrial::Verdict::go_on:
       return;
     case PlanTrial::Verdict::give_up:
@@ -86,7 +79,6 @@ void Hook::try_plan() {
 void Hook::stop_following(PlanEnd why) {
   if (follower_) end_plan(session_, why);
   follower_.reset();
-  step_ends_.begin_anew();
   iterations_.follows(0, 0);
   memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
 }
@@ -97,11 +89,12 @@ void Hook::follow_plan(bool again) {
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
     memory_->planning()->averages_restarted();
   }
-  step_ends_.begin_anew();
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
   const Plan& commands = plan_->run.plan;
   add_plan(session_, commands.policy,
-           {.predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
+           {.iteration = plan_->iteration,
+            .predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
+            .predicted_wait_ns = plan_->predicted_wait.value,
             .link_bound_ns = plan_->link_bound.time.value,
             .least_wait_ns = plan_->link_bound.wait.value,
             .planning_ns = planning_time_.value,

@@ -39,7 +39,9 @@ Result<> Hook::save_trace_so_far() {
   const DiskWait wait = record_wait();
   TRY_VOID(save_trace(path, trace));
   // An iteration asked for is one step.
-  session_.state.recorded = static_cast<std::uint32_t>(std::max<std::uint64_t>(recorder_->progress().steps_each, 1));
+  const Recorder::Progress progress = recorder_->progress();
+  session_.state.recorded = static_cast<std::uint32_t>(std::max<std::uint64_t>(progress.steps_each, 1));
+  session_.state.recorded_iteration = progress.iteration;
   taken_back_ = false;
   return {};
 }

@@ -180,7 +180,7 @@ Measured mean_of_last(const std::vector<Measured>& all) {
   return sum;
 }
 
-// Each tensor is a row of its own.
+// Each tensor that keeps its blocks is a row of its own.
 struct KnownIteration {
   std::vector<BlockRange> homes;
   std::vector<Foresight::Row> rows;
@@ -189,15 +189,17 @@ struct KnownIteration {
 
 KnownIteration known_iteration(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout) {
   KnownIteration known{.homes = layout.tensors, .rows = {}, .births = {}};
-  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
-    const auto& from = trace.tensors[t].carried_from;
-    CHECK(!from || *from == TensorId{t});
-    if (const auto& uses = lifetimes.tensors[t].uses; !uses.empty())
+  std::vector<bool> keeps_blocks(trace.tensors.size(), true);
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t)
+    if (const auto& from = trace.tensors[t].carried_from; from && *from != TensorId{t})
+      keeps_blocks[t] = keeps_blocks[from->value] = false;
+  for (std::uint32_t t = 0; t < trace.tensors.size(); ++t)
+    if (const auto& uses = lifetimes.tensors[t].uses; keeps_blocks[t] && !uses.empty())
       known.rows.push_back({layout.tensors[t], {uses.begin(), uses.end()}});
-  }
   for (const auto& born : lifetimes.births) {
     auto& kernel = known.births.emplace_back();
-    for (const TensorId tensor : born) kernel.push_back(layout.tensors[tensor.value]);
+    for (const TensorId tensor : born)
+      if (keeps_blocks[tensor.value]) kernel.push_back(layout.tensors[tensor.value]);
   }
   return known;
 }

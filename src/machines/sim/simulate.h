@@ -38,7 +38,7 @@ struct SimulationResult {
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits);
 
 // What the executor knows of a plan's iteration: its commands alone, or also what a real run tells it
-// (Executor::Iteration). The latter is for traces in which all that is carried keeps its place, as in block_trace's.
+// (Executor::Iteration). That has nothing of tensors that are carried under another id, for these change their blocks.
 enum class Foreknowledge : std::uint8_t { commands, iteration };
 
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
