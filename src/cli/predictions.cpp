@@ -56,7 +56,7 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   std::vector<Bytes> budgets;
   for (const double part : parts)
     budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
-  const std::string_view policy = plans(report.policy) ? report.policy : kAuto;
+  const std::string_view policy = report.unlimited ? kAuto : std::string_view(report.policy);
   TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), policy, budgets, goes_on));
   Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)

@@ -79,7 +79,8 @@ void Executor::handle(const Allocated& event, std::vector<Command>& out) {
   lodging = {event.blocks, true};
   if (online_) online_->allocated(event, migration_.table());
   migration_.retain(event.blocks);
-  migration_.written(event.blocks, out);  // Its neighbours' copies, where they share a block, will not be as it is.
+  // Its neighbours' copies, where they share a block, will not be as it is.
+  if (!event.keeps_bytes) migration_.written(event.blocks, out);
 }
 
 void Executor::handle(const Freed& event, std::vector<Command>& out) {

@@ -25,6 +25,7 @@ struct Allocated {  // A tensor lives in these blocks from now on. Blocks may be
   TensorId tensor;
   BlockRange blocks;
   TensorLabel label{};
+  bool keeps_bytes = false;  // Another tensor's are its from now on: simulated iterations begin so.
 };
 struct Freed {  // The tensor is dead: nobody will read its bytes again.
   TensorId tensor;

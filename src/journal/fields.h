@@ -23,7 +23,7 @@ void fields(auto& code, Is<BlockAccess> auto& access) {
 
 // ---- Events
 void fields(auto& code, Is<Allocated> auto& event) {
-  auto& [tensor, blocks, label] = event;
+  auto& [tensor, blocks, label, keeps_bytes] = event;  // No run tells that it keeps bytes.
   code(tensor, blocks, label);
 }
 void fields(auto& code, Is<Freed> auto& event) {

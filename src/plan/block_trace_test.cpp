@@ -95,7 +95,6 @@ TEST(BlockTraceProperty, KernelsUseTheBlocksThatTheirTensorsLieIn) {
   }));
 }
 
-// A block is alive from the first use of its bytes to the death of the last tensor in it.
 TEST(BlockTraceProperty, ReplacedTensorsAreUsedBesideTheRowsAsBefore) {
   EXPECT_TRUE(rc::check([] {
     const Case random;
@@ -126,6 +125,7 @@ TEST(BlockTraceProperty, ReplacedTensorsAreUsedBesideTheRowsAsBefore) {
   }));
 }
 
+// A block is alive from the first use of its bytes to the death of the last tensor in it.
 TEST(BlockTraceProperty, BlocksLiveAsLongAsTheirTensors) {
   EXPECT_TRUE(rc::check([] {
     const Case random;

@@ -91,6 +91,18 @@ def results_in_another_place_each_time(spillway):
     print("ok results in another place each time, faults", report["iterations"][-1]["faults"], "of", paged, flush=True)
 
 
+def tensors_that_are_replaced(spillway):
+    """No plan moves them, but what else moves was predicted with them."""
+    script = (SCRIPTS, "averages.py")
+    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    for policy in ("auto", "furthest-lean"):
+        printed, report = run(spillway, half_of(unlimited), policy, *script)
+        check(printed == expected, printed, expected)
+        if policy != "auto" or report["plan"]:  # Paging may be as good.
+            check_moves(report)
+        print("ok tensors that are replaced", policy, report["plan"], report["iterations"][-1], flush=True)
+
+
 def host_memory(spillway):
     """No plan counts on what is taken there by what nobody uses, which has lain there since before the plan."""
     script = (SCRIPTS, "keeps_data.py")
@@ -228,7 +240,7 @@ def plans_that_lose(spillway):
 
 
 TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time,
-                    host_memory],
+                    tensors_that_are_replaced, host_memory],
          "changing": [scripts_that_change, models_in_turns, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
 
 

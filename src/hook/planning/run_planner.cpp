@@ -52,9 +52,15 @@ double cost(const SimulationResult& result, const MachineModel& machine) {
   return seconds(result.iteration) + kPriceOfMoving * ways;
 }
 
+// No run follows what was simulated: a plan that moves nothing, though something moves.
+bool is_idle(const Best& one) {
+  return plans(one.plan.policy) && one.plan.moves() == 0 && all_moved(one.result) > Bytes{};
+}
+
 // Of those as good as the cheapest the one that moves least; nothing if there is none.
 std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& machine) {
   if (candidates.empty()) return std::nullopt;
+  if (!std::ranges::all_of(candidates, is_idle)) std::erase_if(candidates, is_idle);
   const auto cost_of = [&](const Best& candidate) { return cost(candidate.result, machine); };
   const double least = std::ranges::min(candidates | std::views::transform(cost_of));
   std::erase_if(candidates, [&](const Best& one) { return cost_of(one) > (1 + kAsGood) * least; });
@@ -87,8 +93,7 @@ Result<SimulationResult> simulate_run(const RunIteration& iteration, const Plann
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
 }
 
-// Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest; nor
-// if there is nothing to plan, but what no plan moves would.
+// Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
 Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, Bytes counted_on,
                                          const RunIteration& iteration, const PlanningInput& input) {
   if (counted_on == Bytes{}) return std::nullopt;
@@ -100,25 +105,25 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTrait
   TRY_VOID(
       validate_plan(plan, iteration.rows, plan.trace_hash, iteration.row_lifetimes, machine, traits.uses_host, "plan"));
   TRY(const SimulationResult result, simulate_run(iteration, input, traits, policy.plan ? &plan : nullptr));
-  const bool is_idle = policy.plan && plan.moves() == 0 && all_moved(result) > Bytes{};
-  if (!result.feasible || is_idle) return std::nullopt;
+  if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
   return Best{std::move(plan), counted_on, result};
 }
 
-std::unexpected<Error> too_little_for(std::string_view whom, const PlanningInput& input) {
+std::unexpected<Error> too_little_for(std::string_view whom, const std::string& refused, const PlanningInput& input) {
   return fail(Errc::unavailable,
               fmt::format("what a plan may count on is too little for {}: {} of the device's {}, and {} on the SSD; "
-                          "raise --device-memory (or --ssd-capacity)",
+                          "raise --device-memory (or --ssd-capacity){}",
                           whom, to_text(input.machine.device.memory), to_text(input.budget),
-                          to_text(input.machine.ssd_capacity())));
+                          to_text(input.machine.ssd_capacity()),
+                          refused.empty() ? "" : fmt::format("; and the given plan cannot be followed: {}", refused)));
 }
 
 // What a plan may count on: all, or less by what the tensors take that are replaced. All of them are alive for a part
-// of the iteration only.
+// of the iteration only. A little has room in the spare blocks.
 std::vector<Bytes> memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
   const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
-  if (replaced == Bytes{}) return {all};
+  if (replaced <= kBlockBytes * kSpareBlocks) return {all};
   return {all, excess(all, Bytes{replaced.value / 2}), excess(all, replaced)};
 }
 
@@ -131,10 +136,10 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
     const bool asked_for = input.policy == policy.name;
     const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
     if (!allowed || !runs_for_real(policy)) continue;
-    if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     PolicyTraits traits = policy.traits;
     traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
     for (const Bytes counted_on : memory_for_plans(iteration, input)) {
+      if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
       auto candidate = candidate_of(policy, traits, counted_on, iteration, input);
       if (!candidate)
         failure = std::move(candidate).error();
@@ -317,7 +322,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (!best) {
     TRY(best, best_of(iteration, input, [] { return true; }));
   }
-  if (!best) return too_little_for(input.policy == kAuto ? "any policy" : input.policy, input);
+  if (!best) return too_little_for(input.policy == kAuto ? "any policy" : input.policy, planned.refused, input);
   if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(iteration.rows);
   best->plan.machine_name = input.machine.name;

@@ -1,5 +1,6 @@
 #include "hook/planning/run_planner.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -7,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -261,12 +263,13 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   }
 }
 
-// An average of weights that is replaced in each iteration, and a small tensor, beside weights that move.
-TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
-  Trace trace{.name = "average", .source = "test", .tensors = {}, .kernels = {}};
-  const auto add = [&](Bytes bytes, TensorKind kind, bool persistent, std::optional<TensorId> from) {
+// Weights of 16 MiB, one kernel for each; averages that are replaced in each iteration, one after the other; and, in
+// the last kernel, a small tensor.
+Trace averages(int weights, int count, Bytes bytes) {
+  Trace trace{.name = "averages", .source = "test", .tensors = {}, .kernels = {}};
+  const auto add = [&](Bytes size, TensorKind kind, bool persistent) {
     trace.tensors.push_back(
-        {.name = "t", .bytes = bytes, .kind = kind, .persistent = persistent, .carried_from = from});
+        {.name = "t", .bytes = size, .kind = kind, .persistent = persistent, .carried_from = std::nullopt});
     return TensorId{static_cast<std::uint32_t>(trace.tensors.size() - 1)};
   };
   const auto kernel = [&](TensorId reads) -> Kernel& {
@@ -280,18 +283,25 @@ TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
                                              .frees = {},
                                              .flops = {}});
   };
-  const TensorId old = add(16_MiB, TensorKind::other, false, TensorId{1});
-  const TensorId average = add(16_MiB, TensorKind::other, false, {});
-  std::vector<TensorId> weights;
-  for (int layer = 0; layer < 4; ++layer) weights.push_back(add(16_MiB, TensorKind::weight, true, {}));
-  const TensorId small = add(512_KiB, TensorKind::other, false, {});
-  for (const TensorId weight : weights) kernel(weight);
-  kernel(old).writes.push_back({average, {}, 16_MiB});
+  for (int i = 0; i < weights; ++i) kernel(add(16_MiB, TensorKind::weight, true));
+  for (int i = 0; i < count; ++i) {
+    const TensorId old = add(bytes, TensorKind::other, false), average = add(bytes, TensorKind::other, false);
+    trace.tensors[old.value].carried_from = average;
+    Kernel& replaces = kernel(old);
+    replaces.writes.push_back({average, {}, bytes});
+    replaces.frees.push_back(old);
+  }
+  const TensorId small = add(512_KiB, TensorKind::other, false);
   trace.kernels.back().writes.push_back({small, {}, 512_KiB});
-  trace.kernels.back().frees = {old, small};
-  ASSERT_TRUE(validate(trace, "average"));
-  const Bytes others = kBlockBytes * kSpareBlocks + 512_KiB;
-  const std::array budgets{others + 80_MiB, others + 64_MiB, others + 32_MiB, others};
+  trace.kernels.back().frees.push_back(small);
+  EXPECT_TRUE(validate(trace, "averages"));
+  return trace;
+}
+constexpr Bytes kUnplanned = kBlockBytes * kSpareBlocks + 512_KiB;
+
+TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
+  const Trace trace = averages(4, 1, 16_MiB);
+  const std::array budgets{kUnplanned + 80_MiB, kUnplanned + 64_MiB, kUnplanned + 32_MiB, kUnplanned};
   const auto predicted = predict(trace, *load_machine("a100"), kAuto, budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_EQ((*predicted)[0].policy, "") << "all weights have room beside both averages, in the spare blocks, too";
@@ -301,6 +311,36 @@ TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   EXPECT_LT(*(*predicted)[2].iteration, Nanos{55'000'000})
       << "a plan counts on room that the averages take for a while";
   EXPECT_FALSE((*predicted)[3].iteration) << "nothing is left beside what no plan moves";
+}
+
+TEST(RunPlanner, PlansWithTheRoomThatReplacedTensorsLeave) {
+  const Trace trace = averages(6, 4, 16_MiB);
+  std::vector<std::string> counted_on;
+  for (const Bytes memory : {64_MiB, 96_MiB, 128_MiB, 160_MiB}) {
+    PlanningInput input = input_of(trace, "furthest-lean", 0);
+    input.machine.device.memory = memory;
+    const auto proposed = plan_run(input, set_apart);
+    ASSERT_TRUE(proposed);
+    counted_on.push_back(proposed->plan ? proposed->plan->run.plan.machine_overrides.front() : "");
+  }
+  EXPECT_EQ(counted_on, (std::vector<std::string>{
+                            fmt::format("device.memory={}", (64_MiB).value),
+                            fmt::format("device.memory={}", (32_MiB).value),  // half of what the averages take is left
+                            fmt::format("device.memory={}", (64_MiB).value), ""}));
+}
+
+// Averages that take more than a plan may count on at all: there is nothing to plan for a weight that has room.
+TEST(RunPlanner, WhereNoPlanMovesAnythingPagingIsAsGood) {
+  const Trace trace = averages(1, 4, 8_MiB);
+  PlanningInput input = input_of(trace, "g10", 0);
+  input.machine.device.memory = 30_MiB;
+  const auto proposed = plan_run(input, set_apart);
+  ASSERT_TRUE(proposed) << proposed.error().message;
+  EXPECT_FALSE(proposed->plan);
+  const auto predicted =
+      predict(trace, *load_machine("a100"), "g10", std::array{kUnplanned + 30_MiB}, [] { return true; });
+  ASSERT_TRUE(predicted);
+  EXPECT_TRUE((*predicted)[0].iteration);
 }
 
 TEST(RunPlanner, PredictsForThePolicyThatIsAskedFor) {

@@ -120,7 +120,7 @@ Nanos predicted_wait(const RunReport& report) {
 bool ended_before_a_plan(const RunReport& report) {
   if (report.plans.empty()) return report.not_planned != kPagingIsAsGood;
   const RunReport::PlanTaken& last = report.plans.back();
-  return last.given_up_at_iteration == 0 && last.iteration != report.recorded_iteration;
+  return last.iteration != report.recorded_iteration && last.end != PlanEnd::other_iteration;
 }
 
 // Of the later half, or since something else is followed. Empty where the prediction explains their waits: what does

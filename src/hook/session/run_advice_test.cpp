@@ -157,6 +157,9 @@ TEST_F(RunAdvice, APlanForAnotherIterationTellsNothingOfWhatThatWaits) {
   report.iterations.assign(20, iteration_of(90'000, 90'000));
   EXPECT_EQ(advice().kind, "enough") << "a plan for that was not ready";
   report.plans[1].given_up_at_iteration = 15;
+  report.plans[1].end = PlanEnd::slower;
+  EXPECT_EQ(advice().kind, "enough") << "nor is it, since that was not good";
+  report.plans[1].end = PlanEnd::other_iteration;
   EXPECT_EQ(advice().kind, "waits") << "it was decided that it needs none";
 }
 

@@ -138,8 +138,8 @@ std::string prediction_table(const RunReport& report) {
       "\nPredicted with less memory, once a plan of --policy auto is followed{}:\n{}{}",
       needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text(),
       not_known
-          ? "not known: what no plan moves (small tensors, large ones whose successors come while they live) leaves "
-            "too little there, or the SSD cannot take the rest\n"
+          ? "not known: what no plan moves (small tensors, mostly) leaves too little there, or the SSD cannot take the "
+            "rest\n"
           : "");
 }
 

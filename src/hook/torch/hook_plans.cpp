@@ -26,9 +26,10 @@ void Hook::plan_ahead() {
       add_notice(session_, std::string("the run goes on ") +
                                (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
                                ", since planning failed: " + outcome->error);
-    const bool was_refused = std::exchange(given_is_refused_, !outcome->refused.empty());
-    if (given_is_refused_) add_notice(session_, "the run plans by itself: " + outcome->refused);
-    if (was_refused && outcome->plan && outcome->plan->given)
+    const bool follows_given = outcome->plan && outcome->plan->given;
+    if (!outcome->refused.empty()) add_notice(session_, "the run plans by itself: " + outcome->refused);
+    if (std::exchange(given_is_refused_, !outcome->refused.empty() || (given_is_refused_ && !follows_given)) &&
+        follows_given)
       add_notice(session_, "the given plan is followed after all: the script's iteration has become the one it is for");
     take_up(*outcome);
   }

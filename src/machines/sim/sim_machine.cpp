@@ -138,7 +138,7 @@ void SimMachine::carry_over() {
   for (std::uint32_t to = 0; to < count; ++to)
     if (const auto from = trace_.tensors[to].carried_from; from && from->value != to) heir[from->value] = to;
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) push(Allocated{{count + from}, before[from]});
+    if (heir[from]) push(Allocated{.tensor = {count + from}, .blocks = before[from], .keeps_bytes = true});
   for (std::uint32_t from = 0; from < count; ++from)
     if (heir[from]) push(Freed{{from}, before[from]});
   for (std::uint32_t from = 0; from < count; ++from) {
@@ -150,7 +150,9 @@ void SimMachine::carry_over() {
     layout_.tensors[from] = before[end];
   }
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) allocate({*heir[from]});
+    if (heir[from])
+      push(Allocated{
+          .tensor = {*heir[from]}, .blocks = before[from], .label = label_of({*heir[from]}), .keeps_bytes = true});
   for (std::uint32_t from = 0; from < count; ++from)
     if (heir[from]) push(Freed{{count + from}, before[from]});
 }

@@ -289,5 +289,21 @@ TEST(Simulate, ATensorCarriedUnderAnotherIdKeepsItsBytes) {
   EXPECT_EQ(result.peak.device, 6_MiB);
 }
 
+TEST(Simulate, WhatIsCarriedUnderAnotherIdKeepsItsCopies) {
+  Trace trace = round_robin(4);
+  for (const std::uint32_t id : {0, 1, 2, 3})
+    trace.tensors[id] = {.name = "t",
+                         .bytes = kBlockBytes,
+                         .kind = TensorKind::other,
+                         .persistent = false,
+                         .carried_from = TensorId{id ^ 1}};
+  ASSERT_TRUE(validate(trace, "circles"));
+  for (const bool copies : {false, true}) {
+    const auto result = run(trace, machine(4_MiB, {}), {.keeps_copies = copies});
+    EXPECT_GT(result.moved(Tier::ssd, Tier::device), Bytes{});
+    EXPECT_EQ(result.moved(Tier::device, Tier::ssd) == Bytes{}, copies) << "nobody writes";
+  }
+}
+
 }  // namespace
 }  // namespace spillway
