@@ -131,7 +131,7 @@ class Hook {
   PlanTrial trial_;                                     // of the plan
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
-  bool given_is_refused_ = false;                       // for the iteration that was planned for last
+  bool given_was_refused_ = false;                      // and has not been followed since
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
   Iterations iterations_;

@@ -28,9 +28,9 @@ void Hook::plan_ahead() {
                                ", since planning failed: " + outcome->error);
     const bool follows_given = outcome->plan && outcome->plan->given;
     if (!outcome->refused.empty()) add_notice(session_, "the run plans by itself: " + outcome->refused);
-    if (std::exchange(given_is_refused_, !outcome->refused.empty() || (given_is_refused_ && !follows_given)) &&
-        follows_given)
+    if (follows_given && given_was_refused_)
       add_notice(session_, "the given plan is followed after all: the script's iteration has become the one it is for");
+    given_was_refused_ = !follows_given && (given_was_refused_ || !outcome->refused.empty());
     take_up(*outcome);
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
