@@ -119,8 +119,8 @@ Nanos predicted_wait(const RunReport& report) {
 // Predictions are of planned iterations, or of those that need no plan.
 bool ended_before_a_plan(const RunReport& report) {
   if (report.plans.empty()) return report.not_planned != kPagingIsAsGood;
-  const RunReport::PlanTaken& last = report.plans.back();
-  return last.iteration != report.recorded_iteration && last.end != PlanEnd::other_iteration;
+  return report.plans.back().iteration != report.recorded_iteration &&
+         report.needs_no_plan != report.recorded_iteration;
 }
 
 // Of the later half, or since something else is followed. Empty where the prediction explains their waits: what does
@@ -258,7 +258,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, "no plan is possible with what this run had; raise --device-memory");
+    return waits(report, "no plan is possible with what this run had; raise --device-memory (or --ssd-capacity)");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }

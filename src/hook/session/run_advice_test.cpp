@@ -156,10 +156,9 @@ TEST_F(RunAdvice, APlanForAnotherIterationTellsNothingOfWhatThatWaits) {
   report.recorded_iteration = 3;
   report.iterations.assign(20, iteration_of(90'000, 90'000));
   EXPECT_EQ(advice().kind, "enough") << "a plan for that was not ready";
-  report.plans[1].given_up_at_iteration = 15;
-  report.plans[1].end = PlanEnd::slower;
-  EXPECT_EQ(advice().kind, "enough") << "nor is it, since that was not good";
-  report.plans[1].end = PlanEnd::other_iteration;
+  report.needs_no_plan = 2;
+  EXPECT_EQ(advice().kind, "enough") << "the one before needed none";
+  report.needs_no_plan = 3;
   EXPECT_EQ(advice().kind, "waits") << "it was decided that it needs none";
 }
 
@@ -349,7 +348,7 @@ TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
             "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no plan "
-            "is possible with what this run had; raise --device-memory");
+            "is possible with what this run had; raise --device-memory (or --ssd-capacity)");
   report.outlook.reset();
   report.no_outlook = "no iteration repeated itself";
   EXPECT_EQ(advice().sentence,

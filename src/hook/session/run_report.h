@@ -114,6 +114,7 @@ struct RunReport {
   std::string recorded, not_recorded;    // the trace's file, or why there is none
   std::uint64_t recorded_steps = 0;      // of optimizers, in the trace
   std::uint64_t recorded_iteration = 0;  // the recorder's number of that
+  std::uint64_t needs_no_plan = 0;       // its number of the one that was last found to need no plan
   std::string recorded_plan;             // the file of the plan followed last
   std::string journal;                   // its file; empty: none
 

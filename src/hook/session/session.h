@@ -180,6 +180,7 @@ struct SessionState {
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // optimizer steps in the trace at record_path; 0: it holds none
   Counter recorded_iteration{0};                   // the recorder's number of that
+  Counter needs_no_plan{0};                        // its number of the one that was last found to need no plan
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead

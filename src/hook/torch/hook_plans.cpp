@@ -27,7 +27,8 @@ void Hook::plan_ahead() {
                                (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
                                ", since planning failed: " + outcome->error);
     const bool follows_given = outcome->plan && outcome->plan->given;
-    if (!outcome->refused.empty()) add_notice(session_, "the run plans by itself: " + outcome->refused);
+    if (!outcome->refused.empty() && !trial_.gave_up())
+      add_notice(session_, "the run plans by itself: " + outcome->refused);
     if (follows_given && given_was_refused_)
       add_notice(session_, "the given plan is followed after all: the script's iteration has become the one it is for");
     given_was_refused_ = !follows_given && (given_was_refused_ || !outcome->refused.empty());
@@ -58,6 +59,7 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
   if (!plan_) {
+    if (outcome.none_needed) session_.state.needs_no_plan = recorder_->progress().iteration;
     trial_.none_is_followed();
     return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   }
