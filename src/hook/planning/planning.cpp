@@ -58,7 +58,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
   }
-  input.machine.device.memory = excess(input.budget, kBlockBytes * (pager_.small_blocks() + kSpareBlocks));
+  input.machine.device.memory = excess(input.budget, kBlockBytes * pager_.small_blocks() + kSpareMemory);
   // What nobody uses has left the device first, for host memory while that had room, and stays there.
   const Bytes stays = std::min(beside, pager_.stats().held[Tier::host]);
   input.machine.host.memory = excess(input.machine.host.memory, stays);

@@ -89,7 +89,7 @@ RunIteration run_iteration(const Trace& rows, const Trace& trace) {
 Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input,
                                       const PolicyTraits& traits, const Plan* plan) {
   MachineModel machine = input.machine;
-  machine.device.memory += kBlockBytes * kSpareBlocks;
+  machine.device.memory += kSpareMemory;
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
 }
 
@@ -123,7 +123,7 @@ std::unexpected<Error> too_little_for(std::string_view whom, const std::string& 
 // of the iteration only. A little has room in the spare blocks.
 std::vector<Bytes> memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
   const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
-  if (replaced <= kBlockBytes * kSpareBlocks) return {all};
+  if (replaced <= kSpareMemory) return {all};
   return {all, excess(all, Bytes{replaced.value / 2}), excess(all, replaced)};
 }
 
@@ -270,7 +270,7 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   Places places = packed(trace, end);
   for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-  const Bytes unplanned = most_small(trace, lifetimes) + kBlockBytes * kSpareBlocks;
+  const Bytes unplanned = most_small(trace, lifetimes) + kSpareMemory;
   const BlockTrace blocks = block_trace(trace, lifetimes, places);
   const RunIteration iteration = run_iteration(blocks.trace, trace);
   std::vector<Prediction> predictions;

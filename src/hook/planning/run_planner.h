@@ -19,8 +19,8 @@
 
 namespace spillway {
 
-// Blocks of the device that no plan counts on: what is on its way takes a place at both of its ends.
-inline constexpr std::uint32_t kSpareBlocks = 8;
+// Memory of the device that no plan counts on: what is on its way takes a place at both of its ends.
+inline constexpr Bytes kSpareMemory = kBlockBytes * 8;
 
 // Where a plan puts what its iteration makes.
 struct PlannedPlaces {

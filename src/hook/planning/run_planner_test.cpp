@@ -137,7 +137,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     const Plan& plan = taken->plan->run.plan;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
-    machine.device.memory += kBlockBytes * kSpareBlocks;
+    machine.device.memory += kSpareMemory;
     const auto seconds_with = [&](bool copies) {
       traits.keeps_copies = copies;
       const Trace all = with_tensors(taken->plan->blocks, trace, replaced_tensors(trace, TensorHeap::kLarge));
@@ -297,7 +297,7 @@ Trace averages(int weights, int count, Bytes bytes) {
   EXPECT_TRUE(validate(trace, "averages"));
   return trace;
 }
-constexpr Bytes kUnplanned = kBlockBytes * kSpareBlocks + 512_KiB;
+constexpr Bytes kUnplanned = kSpareMemory + 512_KiB;
 
 TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   const Trace trace = averages(4, 1, 16_MiB);

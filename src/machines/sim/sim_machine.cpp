@@ -150,14 +150,14 @@ void SimMachine::carry_over() {
     layout_.tensors[from] = before[end];
   }
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from])
-      push(Allocated{
-          .tensor = {*heir[from]}, .blocks = before[from], .label = label_of({*heir[from]}), .keeps_bytes = true});
+    if (heir[from]) allocate({*heir[from]}, true);
   for (std::uint32_t from = 0; from < count; ++from)
     if (heir[from]) push(Freed{{count + from}, before[from]});
 }
 
-void SimMachine::allocate(TensorId tensor) { push(Allocated{tensor, layout_.tensors[tensor.value], label_of(tensor)}); }
+void SimMachine::allocate(TensorId tensor, bool keeps_bytes) {
+  push(Allocated{tensor, layout_.tensors[tensor.value], label_of(tensor), keeps_bytes});
+}
 
 void SimMachine::free(TensorId tensor) { push(Freed{tensor, layout_.tensors[tensor.value]}); }
 

@@ -44,7 +44,7 @@ class SimMachine : public Machine {
   enum class Step : std::uint8_t { gap, ready, touching, computing, over };
 
   static Where where(Tier tier);
-  void allocate(TensorId tensor);
+  void allocate(TensorId tensor, bool keeps_bytes = false);
   void free(TensorId tensor);
   void announce_kernel();
   void touch();
