@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <ranges>
 #include <utility>
 #include <vector>
@@ -21,6 +23,9 @@ constexpr double kWorthIt = 0.05;
 // so many times as long, if it is memory that they wait for: any other program on the machine changes times, too.
 constexpr double kFarOff = 1.5;
 constexpr std::size_t kEnoughIterations = 3;
+
+// Predictions closer than that need no word beside them.
+constexpr double kAbout = 0.1;
 
 // Where waits that were not predicted take such a part of the time, more memory might save them.
 constexpr double kMuchWaiting = 0.1;
@@ -44,15 +49,6 @@ RunReport::Advice room(const RunReport& report) {
 
 // For iterations that are more than what the table calls one.
 std::string of_steps(std::uint64_t steps) { return steps > 1 ? fmt::format(" of {} optimizer steps", steps) : ""; }
-
-std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
-  const RunReport::Prediction& now = report.outlook->budgets.front();
-  return fmt::format(
-      "by the times of the whole run a planned iteration{}{} is predicted to take {:.3f} s with {} ({:g} times as "
-      "much), and {:.3f} s with what this run had",
-      of_steps(report.recorded_steps), without_what(report), seconds(*with.iteration), to_text(with.device), with.part,
-      seconds(*now.iteration));
-}
 
 RunReport::Advice waits(const RunReport& report, const std::string& no_outlook) {
   std::string sentence = fmt::format("some thread waited for memory in {:.3f} of {:.3f} s", seconds(report.stall),
@@ -93,6 +89,85 @@ std::vector<Whole> whole_iterations(const Iterations& iterations, std::uint64_t 
     steps = 0;
   }
   return all;
+}
+
+// Of one plan, whose first iteration begins with what the one before left behind.
+std::vector<Whole> followed_iterations(const RunReport& report, std::size_t which) {
+  const RunReport::PlanTaken& plan = report.plans[which];
+  const std::size_t end = which + 1 < report.plans.size()
+                              ? std::max<std::size_t>(report.plans[which + 1].adopted_at_iteration, 1) - 1
+                              : report.iterations.size();
+  return whole_iterations(report.iterations | std::views::take(end) | std::views::drop(plan.adopted_at_iteration),
+                          plan.optimizer_steps,
+                          [](const RunReport::Iteration& iteration) { return iteration.planned; });
+}
+
+Bytes median_moved(const std::vector<Whole>& all) {
+  std::vector<Bytes> moved;
+  for (const Whole& one : all) moved.push_back(one.moved);
+  return median(std::move(moved));
+}
+
+Nanos median_time(const std::vector<Whole>& all, Nanos Whole::* time) {
+  std::vector<Nanos> times;
+  for (const Whole& one : all) times.push_back(one.*time);
+  return median(std::move(times));
+}
+
+// Where no plan was predicted to be better, those of the later half: of those of equally many operators the ones of the
+// fewest, for others have what no prediction knows of.
+std::vector<Whole> paged_iterations(const RunReport& report) {
+  const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
+  std::map<std::uint64_t, std::vector<Whole>> by_kernels;
+  for (const Whole& one : whole_iterations(half, report.recorded_steps, [](const auto&) { return true; }))
+    by_kernels[one.kernels].push_back(one);
+  const auto fewest =
+      std::ranges::find_if(by_kernels, [](const auto& equal) { return equal.second.size() >= kEnoughIterations; });
+  return fewest == by_kernels.end() ? std::vector<Whole>{} : std::move(fewest->second);
+}
+
+// What shows whether a prediction was right.
+struct PredictedIterations {
+  std::string name;
+  const RunReport::PlanTaken* plan;  // that they followed, if any
+  std::vector<Whole> all;
+};
+
+// Nothing if there are too few.
+std::optional<PredictedIterations> predicted_iterations(const RunReport& report) {
+  if (report.plans.empty()) {
+    if (report.not_planned != kPagingIsAsGood) return std::nullopt;
+    std::vector<Whole> paged = paged_iterations(report);
+    if (paged.empty()) return std::nullopt;
+    return PredictedIterations{"iterations" + of_steps(report.recorded_steps), nullptr, std::move(paged)};
+  }
+  // What no plan knows of moves bytes, too, and the predictions are told without it.
+  if (!without_what(report).empty()) return std::nullopt;
+  std::size_t which = report.plans.size() - 1;  // the last plan that has been followed for long enough
+  std::vector<Whole> followed = followed_iterations(report, which);
+  while (followed.size() < kEnoughIterations && which > 0) followed = followed_iterations(report, --which);
+  if (followed.size() < kEnoughIterations) return std::nullopt;
+  const RunReport::PlanTaken& plan = report.plans[which];
+  return PredictedIterations{"planned iterations" + of_steps(plan.optimizer_steps), &plan, std::move(followed)};
+}
+
+// How long the recorded iteration took, where that is not what is predicted for it.
+std::string unlike_measured(const RunReport& report, Nanos predicted) {
+  const auto known = predicted_iterations(report);
+  if (!known || (known->plan && known->plan->iteration != report.recorded_iteration)) return {};
+  const double took = seconds(median_time(known->all, &Whole::duration));
+  if (std::abs(took - seconds(predicted)) <= kAbout * took) return {};
+  return fmt::format(", where it took {:.3f} s", took);
+}
+
+std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
+  const RunReport::Prediction& now = report.outlook->budgets.front();
+  const bool none_needed = report.plans.empty() && report.not_planned == kPagingIsAsGood;
+  return fmt::format(
+      "by the times of the whole run {} iteration{}{} is predicted to take {:.3f} s with {} ({:g} times as much), and "
+      "{:.3f} s with what this run had{}",
+      none_needed ? "an" : "a planned", of_steps(report.recorded_steps), without_what(report), seconds(*with.iteration),
+      to_text(with.device), with.part, seconds(*now.iteration), unlike_measured(report, *now.iteration));
 }
 
 // Since when plans for an iteration are followed, or none is any more: after so many steps and the first iteration of
@@ -173,29 +248,6 @@ RunReport::Advice from_outlook(const RunReport& report) {
                                   seconds(outlook.kernels), memory.sentence)};
 }
 
-// Of one plan, whose first iteration begins with what the one before left behind.
-std::vector<Whole> followed_iterations(const RunReport& report, std::size_t which) {
-  const RunReport::PlanTaken& plan = report.plans[which];
-  const std::size_t end = which + 1 < report.plans.size()
-                              ? std::max<std::size_t>(report.plans[which + 1].adopted_at_iteration, 1) - 1
-                              : report.iterations.size();
-  return whole_iterations(report.iterations | std::views::take(end) | std::views::drop(plan.adopted_at_iteration),
-                          plan.optimizer_steps,
-                          [](const RunReport::Iteration& iteration) { return iteration.planned; });
-}
-
-Bytes median_moved(const std::vector<Whole>& all) {
-  std::vector<Bytes> moved;
-  for (const Whole& one : all) moved.push_back(one.moved);
-  return median(std::move(moved));
-}
-
-Nanos median_time(const std::vector<Whole>& all, Nanos Whole::* time) {
-  std::vector<Nanos> times;
-  for (const Whole& one : all) times.push_back(one.*time);
-  return median(std::move(times));
-}
-
 std::string of_largest_kernel(const RunReport& report) {
   const RunReport::Outlook& outlook = *report.outlook;
   if (outlook.largest_bytes * 10 < report.device_budget * 9) return {};
@@ -204,46 +256,25 @@ std::string of_largest_kernel(const RunReport& report) {
 }
 
 // Empty where they take about as long as expected, or something else than memory takes the time.
-std::string far_off_in_time(std::string_view which, const std::vector<Whole>& all, Nanos expected,
-                            const RunReport& report) {
-  const Nanos duration = median_time(all, &Whole::duration), waited = median_time(all, &Whole::waited);
+std::string far_off_in_time(const PredictedIterations& known, const RunReport& report) {
+  const Nanos expected = known.plan ? known.plan->predicted : *report.outlook->budgets.front().iteration;
+  const Nanos duration = median_time(known.all, &Whole::duration), waited = median_time(known.all, &Whole::waited);
   if (seconds(duration) <= kFarOff * seconds(expected)) return {};
   if (2 * seconds(waited) <= seconds(duration) - seconds(expected)) return {};
-  return fmt::format("{} took {:.3f} s, and waited for memory in {:.3f} s of it, where {:.3f} s were predicted{}",
-                     which, seconds(duration), seconds(waited), seconds(expected), of_largest_kernel(report));
-}
-
-// Where no plan was predicted to be better, the later half shows whether that was right: of those of equally many
-// operators the ones of the fewest, for others have what no prediction knows of.
-std::string why_paging_is_far_off(const RunReport& report) {
-  if (report.not_planned != kPagingIsAsGood) return {};
-  const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
-  std::map<std::uint64_t, std::vector<Whole>> by_kernels;
-  for (const Whole& one : whole_iterations(half, report.recorded_steps, [](const auto&) { return true; }))
-    by_kernels[one.kernels].push_back(one);
-  const auto fewest =
-      std::ranges::find_if(by_kernels, [](const auto& equal) { return equal.second.size() >= kEnoughIterations; });
-  if (fewest == by_kernels.end()) return {};
-  return far_off_in_time("iterations" + of_steps(report.recorded_steps), fewest->second,
-                         *report.outlook->budgets.front().iteration, report);
+  return fmt::format("{} took {:.3f} s where {:.3f} s were predicted, and waited for memory in {:.3f} s of it{}",
+                     known.name, seconds(duration), seconds(expected), seconds(waited), of_largest_kernel(report));
 }
 
 // Empty where what was simulated is about what the run did.
 std::string why_far_off(const RunReport& report) {
-  if (report.plans.empty()) return why_paging_is_far_off(report);
-  // What no plan knows of moves bytes, too, and the predictions are told without it.
-  if (!without_what(report).empty()) return {};
-  std::size_t which = report.plans.size() - 1;  // the last plan that has been followed for long enough
-  std::vector<Whole> followed = followed_iterations(report, which);
-  while (followed.size() < kEnoughIterations && which > 0) followed = followed_iterations(report, --which);
-  if (followed.size() < kEnoughIterations) return {};
-  const std::string iterations = "planned iterations" + of_steps(report.plans[which].optimizer_steps);
-  const Bytes moved = median_moved(followed);
-  const Bytes predicted = report.plans[which].predicted_in + report.plans[which].predicted_out;
+  const auto known = predicted_iterations(report);
+  if (!known) return {};
+  const Bytes moved = median_moved(known->all);
+  const Bytes predicted = known->plan ? known->plan->predicted_in + known->plan->predicted_out : moved;
   if (static_cast<double>(moved.value) > kFarOff * static_cast<double>(predicted.value))
-    return fmt::format("{} moved {} where {} were predicted{}", iterations, to_text(moved), to_text(predicted),
+    return fmt::format("{} moved {} where {} were predicted{}", known->name, to_text(moved), to_text(predicted),
                        of_largest_kernel(report));
-  return far_off_in_time(iterations, followed, report.plans[which].predicted, report);
+  return far_off_in_time(*known, report);
 }
 
 }  // namespace

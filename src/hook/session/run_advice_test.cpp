@@ -240,7 +240,7 @@ TEST_F(RunAdvice, DoesNotTrustPredictionsOfIterationsThatWaitMuchLonger) {
   report.iterations.assign(3, lasts(4'000, 1'100));
   const std::string sentence =
       "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: planned "
-      "iterations took 4.000 s, and waited for memory in 1.100 s of it, where 2.000 s were predicted";
+      "iterations took 4.000 s where 2.000 s were predicted, and waited for memory in 1.100 s of it";
   EXPECT_EQ(advice().sentence, sentence);
   report.outlook->largest_kernel = "aten::mm";
   report.outlook->largest_bytes = 800_MiB;
@@ -249,6 +249,31 @@ TEST_F(RunAdvice, DoesNotTrustPredictionsOfIterationsThatWaitMuchLonger) {
   EXPECT_EQ(advice().sentence, sentence +
                                    "; aten::mm uses 1000 MiB at a time, and goes through what has no room in 1 GiB "
                                    "by page faults");
+}
+
+TEST_F(RunAdvice, SaysHowLongTookWhatIsPredictedIfThatIsSomethingElse) {
+  const auto lasts = [&](std::uint64_t milliseconds) {
+    RunReport::Iteration iteration;
+    iteration.duration = Nanos{1'000'000} * milliseconds;
+    iteration.planned = true;
+    report.iterations.assign(6, iteration);
+    return advice().sentence;
+  };
+  EXPECT_TRUE(
+      lasts(4'000).ends_with("a planned iteration is predicted to take 2.080 s with 1.5 GiB (1.5 times as much), "
+                             "and 3.000 s with what this run had"))
+      << "it has followed no plan: " << advice().sentence;
+  report.not_planned = kPagingIsAsGood;
+  EXPECT_TRUE(lasts(4'000).contains(" an iteration is predicted to take 2.080 s")) << advice().sentence;
+  EXPECT_TRUE(lasts(4'000).ends_with(", and 3.000 s with what this run had, where it took 4.000 s"));
+  EXPECT_TRUE(lasts(2'500).ends_with(", where it took 2.500 s"));
+  EXPECT_TRUE(lasts(3'300).ends_with(", and 3.000 s with what this run had"));
+  report.plans.emplace_back().predicted = Nanos{3'000'000'000};
+  report.recorded_iteration = report.plans.back().iteration = 7;
+  EXPECT_TRUE(lasts(4'000).contains(" a planned iteration is predicted to take 2.080 s")) << advice().sentence;
+  EXPECT_TRUE(lasts(4'000).ends_with(", where it took 4.000 s"));
+  report.recorded_iteration = 8;
+  EXPECT_TRUE(lasts(4'000).ends_with("with what this run had")) << "the plan was for another one";
 }
 
 TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
@@ -261,7 +286,7 @@ TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
   EXPECT_EQ(
       advice().sentence,
       "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: iterations "
-      "took 5.000 s, and waited for memory in 2.000 s of it, where 3.000 s were predicted");
+      "took 5.000 s where 3.000 s were predicted, and waited for memory in 2.000 s of it");
   report.iterations.pop_back();
   report.iterations.pop_back();
   EXPECT_EQ(advice().kind, "memory") << "two show little";

@@ -36,7 +36,7 @@ std::string_view reason_of(PlanEnd end) {
     case PlanEnd::slower:
       return "iterations waited longer than before";
     case PlanEnd::not_needed:
-      return "paging is as good";
+      return "to go on without it is predicted to be as good";
     case PlanEnd::other_iteration:
     case PlanEnd::none:
       break;
@@ -89,9 +89,10 @@ void add_phases(const RunReport& report, Lines& lines) {
     };
     const auto alike = std::ranges::find_if(
         phases, [&](const auto& other) { return have_as_many(phase, other) && !does_more(phase, other); });
-    if (&*alike != &phase && phase.duration > Nanos{})
-      text +=
-          fmt::format(", {:.2f} times as fast as {}", seconds(alike->duration) / seconds(phase.duration), name(*alike));
+    const double faster = seconds(alike->duration) / seconds(phase.duration);
+    if (&*alike != &phase && phase.duration > Nanos{} && alike->duration > Nanos{})
+      text += fmt::format(", {:.2f} times as {} as {}", std::max(faster, 1 / faster), faster < 1 ? "long" : "fast",
+                          name(*alike));
     else if (!have_as_many(phase, first))
       text += fmt::format(", of {} operators ({}: {})", phase.kernels, name(first), first.kernels);
     lines.emplace_back(phase.name, text);

@@ -199,6 +199,16 @@ TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
       << to_table(report());
 }
 
+TEST_F(RunReportTest, APhaseThatIsSlowerThanAnotherTakesTimesAsLong) {
+  load_torch();
+  state().moved(Tier::device, Tier::ssd) = 1;
+  ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
+  add_iteration(**session, {.duration_ns = 2'000'000'000, .kernels = 100});
+  add_iteration(**session, {.duration_ns = 3'000'000'000, .waited_ns = 2'000'000'000, .kernels = 100});
+  EXPECT_TRUE(to_table(report()).contains("(median), 1.50 times as long as the first iteration\n"))
+      << to_table(report());
+}
+
 TEST_F(RunReportTest, PhasesAreNotComparedWithOneThatDoesLessInAsManyOperators) {
   load_torch();
   state().moved(Tier::device, Tier::ssd) = 1;

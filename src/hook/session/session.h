@@ -25,7 +25,7 @@ inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<
 
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
-inline constexpr std::string_view kPagingIsAsGood = "demand paging was predicted to be as good";  // so no plan
+inline constexpr std::string_view kPagingIsAsGood = "to go on without one was predicted to be as good";  // so no plan
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
 inline constexpr std::uint64_t kMaxPlans = 64;
@@ -115,7 +115,7 @@ struct EndedIteration {
 enum class PlanEnd : std::uint64_t {
   none,             // It is.
   slower,           // Iterations waited longer than without it.
-  not_needed,       // Times or rates have changed, and now paging is as good.
+  not_needed,       // Times or rates have changed, and now it is as good to go on without.
   other_iteration,  // The script does something else, for which there is no plan.
 };
 
