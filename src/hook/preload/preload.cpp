@@ -33,6 +33,9 @@ using StartTorchPart = void* (*)(Session*, ManagedRange*);
 enum class State : int { untouched, deciding, decided };
 std::atomic<State> state{State::untouched};
 std::atomic<pthread_t> decider{};
+std::atomic<pid_t> deciding_process{0};
+std::atomic<Session*> opened{nullptr};
+thread_local bool has_waited = false;
 std::atomic<void*> our_allocator{nullptr};  // null: this process is not managed
 
 // The script must not run unmanaged without anybody noticing, so this ends it.
@@ -68,6 +71,7 @@ void decide(void* function_of_pytorch) noexcept {
   if (name == nullptr || *name == '\0') return;
   errno = 0;
   Session* session = open_session();
+  opened.store(session);
   if (session == nullptr && errno == EACCES)
     refuse(nullptr,
            (Sentence() << "cannot open the session " << name << " that " << kSessionVariable
@@ -101,24 +105,29 @@ void decide(void* function_of_pytorch) noexcept {
   our_allocator.store(allocator);
 }
 
-// Decides once a process. A call that comes from within the decision, and one that waits too long for it (its thread
-// could hold the loader's lock that the decision needs), goes on with PyTorch's own allocator.
+// Decides once a process. A call that comes from within the decision, one of a child that was forked meanwhile (in
+// which nobody decides), and one that waits too long for it (its thread could hold the loader's lock that the decision
+// needs), go on with PyTorch's own allocator.
 void ensure_decided(void* function_of_pytorch) noexcept {
   if (state.load(std::memory_order_acquire) == State::decided) return;
   State expected = State::untouched;
   if (state.compare_exchange_strong(expected, State::deciding)) {
     decider.store(::pthread_self());
+    deciding_process.store(::getpid());
     decide(function_of_pytorch);
     state.store(State::decided, std::memory_order_release);
     return;
   }
+  const pid_t process = deciding_process.load();
+  if (has_waited || (process != 0 && process != ::getpid())) return;
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
   for (int i = 0; i < 5000 && state.load(std::memory_order_acquire) == State::deciding; ++i) {
     if (::pthread_equal(decider.load(), ::pthread_self())) return;
     ::nanosleep(&pause, nullptr);
   }
   if (state.load(std::memory_order_acquire) != State::deciding) return;
-  if (Session* session = open_session())
+  has_waited = true;
+  if (Session* session = opened.load())
     add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
 }
 

@@ -88,13 +88,13 @@ extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch
   }
   *managed = {(*memory)->range().data(), (*memory)->range().size()};
   hook = new Hook(*session, *std::move(memory));
+  ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });  // before another thread can fork with tensors
   auto* allocator = new TensorAllocator;
   constexpr std::uint8_t kAboveAll = 255;
   c10::SetCPUAllocator(allocator, kAboveAll);
   at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
                             .needsInputs(true)
                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));
-  ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });
   std::atexit([] { hook->finish(); });
   return allocator;
 }

@@ -36,6 +36,7 @@ std::optional<std::uint32_t> CpuMachine::fork_begins(UniqueFd socket) {
   return wanted_for_children_.load(std::memory_order_acquire);
 }
 
+// Only behind a closed gate does the run loop stand still, and with it what it knows of the children.
 bool CpuMachine::enter_child() {
   if (!fork_gate_.is_closed()) return false;
   children_.abandon();
