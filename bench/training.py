@@ -197,9 +197,12 @@ class Cell:
             if plan:
                 kept = [r["plan"] for r in reports if r["plan"] and r["plan"]["given_up_at_iteration"] is None]
                 if kept:  # Others say nothing of the iterations at the end.
-                    figures["predicted_seconds"] = statistics.median(plan["predicted_seconds"] for plan in kept)
-                for figure in ("policy", "link_bound_seconds", "least_wait_seconds", "least_in_bytes", "least_out_bytes"):
-                    figures[figure] = plan[figure]
+                    figures["predicted_seconds"] = statistics.median(
+                        plan["predicted_seconds"] / plan["optimizer_steps"] for plan in kept
+                    )
+                figures["policy"] = plan["policy"]
+                for figure in ("link_bound_seconds", "least_wait_seconds", "least_in_bytes", "least_out_bytes"):
+                    figures[figure] = plan[figure] / plan["optimizer_steps"]
                 before = plan["adopted_at_iteration"] - 1
                 figures["seconds_before_plan"] = sum(i["seconds"] for i in last["iterations"][:before])
         return figures

@@ -57,7 +57,9 @@ Result<Predicted> predictions(const RunReport& report, const SessionConfig& conf
   for (const double part : parts)
     budgets.push_back(Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * part) >> 20 << 20});
   const std::string_view policy = report.unlimited ? kAuto : std::string_view(report.policy);
-  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), policy, budgets, goes_on));
+  if (!report.has_optimizer && policy != kAuto) return fail(Errc::unavailable, std::string(kNoOptimizer));
+  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config),
+                                    report.has_optimizer ? policy : kAutoWithoutPlan, budgets, goes_on));
   Predicted result;
   for (std::size_t i = 0; i < predicted.size(); ++i)
     result.budgets.push_back(

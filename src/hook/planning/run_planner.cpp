@@ -86,36 +86,39 @@ RunIteration run_iteration(const Trace& rows, const Trace& trace) {
 }
 
 // As the run uses its memory.
-Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input,
-                                      const PolicyTraits& traits, const Plan* plan) {
+Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input, PolicyTraits traits,
+                                      const Plan* plan) {
+  traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
   MachineModel machine = input.machine;
   machine.device.memory += kSpareMemory;
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
 }
 
 // Nothing if no plan is possible: what it may count on is less than any run needs, or the SSD cannot take the rest.
-Result<std::optional<Best>> candidate_of(const Policy& policy, const PolicyTraits& traits, Bytes counted_on,
-                                         const RunIteration& iteration, const PlanningInput& input) {
+Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on, const RunIteration& iteration,
+                                         const PlanningInput& input) {
   if (counted_on == Bytes{}) return std::nullopt;
   MachineModel machine = input.machine;
   machine.device.memory = counted_on;
   Plan plan;
   if (policy.plan) plan = policy.plan({iteration.rows, iteration.row_lifetimes, machine});
   plan.policy = policy.name;
-  TRY_VOID(
-      validate_plan(plan, iteration.rows, plan.trace_hash, iteration.row_lifetimes, machine, traits.uses_host, "plan"));
-  TRY(const SimulationResult result, simulate_run(iteration, input, traits, policy.plan ? &plan : nullptr));
+  TRY_VOID(validate_plan(plan, iteration.rows, plan.trace_hash, iteration.row_lifetimes, machine,
+                         policy.traits.uses_host, "plan"));
+  TRY(const SimulationResult result, simulate_run(iteration, input, policy.traits, policy.plan ? &plan : nullptr));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
   return Best{std::move(plan), counted_on, result};
 }
 
 std::unexpected<Error> too_little_for(std::string_view whom, const std::string& refused, const PlanningInput& input) {
+  const Bytes device = input.machine.device.memory;
+  const std::string ssd = fmt::format(", and {} on the SSD", to_text(input.machine.ssd_capacity()));
   return fail(Errc::unavailable,
-              fmt::format("what a plan may count on is too little for {}: {} of the device's {}, and {} on the SSD; "
-                          "raise --device-memory (or --ssd-capacity){}",
-                          whom, to_text(input.machine.device.memory), to_text(input.budget),
-                          to_text(input.machine.ssd_capacity()),
+              fmt::format("what a plan may count on is too little for {}: {} of the device's {}{}; raise "
+                          "--device-memory{}{}",
+                          whom, to_text(device), to_text(input.budget), device == Bytes{} ? "" : ssd,
+                          device == Bytes{} ? "" : " (or --ssd-capacity)",
                           refused.empty() ? "" : fmt::format("; and the given plan cannot be followed: {}", refused)));
 }
 
@@ -136,11 +139,9 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
     const bool asked_for = input.policy == policy.name;
     const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
     if (!allowed || !runs_for_real(policy)) continue;
-    PolicyTraits traits = policy.traits;
-    traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
     for (const Bytes counted_on : memory_for_plans(iteration, input)) {
       if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
-      auto candidate = candidate_of(policy, traits, counted_on, iteration, input);
+      auto candidate = candidate_of(policy, counted_on, iteration, input);
       if (!candidate)
         failure = std::move(candidate).error();
       else if (*candidate)

@@ -22,7 +22,8 @@ namespace spillway {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kGrace = std::chrono::seconds(2);  // between asking and killing
+constexpr auto kByThemselves = std::chrono::milliseconds(500);  // Python's resource_tracker does, say
+constexpr auto kGrace = std::chrono::seconds(2);                // between asking and killing
 constexpr Nanos kKillLimit{10'000'000'000};
 
 void copy_names(const std::vector<Process>& processes, std::span<char> out) {
@@ -115,7 +116,13 @@ class Guardian {
     }
   }
 
+  void wait_for_the_rest(Clock::duration limit) {
+    const auto deadline = Clock::now() + limit;
+    while (Clock::now() < deadline && !descendants(::getpid()).empty()) wait_for_something(20);
+  }
+
   void end_the_rest() {
+    wait_for_the_rest(kByThemselves);
     const std::vector<Process> left = descendants(::getpid());
     if (left.empty()) return;
     copy_names(left, report_.left_behind);
@@ -123,8 +130,7 @@ class Guardian {
       send_signal(process, SIGTERM);
       send_signal(process, SIGCONT);  // a stopped one could not answer
     }
-    const auto deadline = Clock::now() + kGrace;
-    while (Clock::now() < deadline && !descendants(::getpid()).empty()) wait_for_something(20);
+    wait_for_the_rest(kGrace);
     copy_names(kill_descendants(kKillLimit), report_.unkillable);
   }
 

@@ -114,7 +114,7 @@ Nanos median_time(const std::vector<Whole>& all, Nanos Whole::* time) {
   return median(std::move(times));
 }
 
-// Where no plan was predicted to be better, those of the later half: of those of equally many operators the ones of the
+// Where no plan was better or possible, those of the later half: of those of equally many operators the ones of the
 // fewest, for others have what no prediction knows of.
 std::vector<Whole> paged_iterations(const RunReport& report) {
   const auto half = report.iterations | std::views::drop(report.iterations.size() / 2);
@@ -133,10 +133,15 @@ struct PredictedIterations {
   std::vector<Whole> all;
 };
 
+// Whether none was followed, and the predictions are for iterations without one.
+bool goes_without_plan(const RunReport& report) {
+  return report.plans.empty() && (report.not_planned == kPagingIsAsGood || !report.has_optimizer);
+}
+
 // Nothing if there are too few.
 std::optional<PredictedIterations> predicted_iterations(const RunReport& report) {
   if (report.plans.empty()) {
-    if (report.not_planned != kPagingIsAsGood) return std::nullopt;
+    if (!goes_without_plan(report)) return std::nullopt;
     std::vector<Whole> paged = paged_iterations(report);
     if (paged.empty()) return std::nullopt;
     return PredictedIterations{"iterations" + of_steps(report.recorded_steps), nullptr, std::move(paged)};
@@ -162,12 +167,12 @@ std::string unlike_measured(const RunReport& report, Nanos predicted) {
 
 std::string predicted(const RunReport& report, const RunReport::Prediction& with) {
   const RunReport::Prediction& now = report.outlook->budgets.front();
-  const bool none_needed = report.plans.empty() && report.not_planned == kPagingIsAsGood;
   return fmt::format(
       "by the times of the whole run {} iteration{}{} is predicted to take {:.3f} s with {} ({:g} times as much), and "
       "{:.3f} s with what this run had{}",
-      none_needed ? "an" : "a planned", of_steps(report.recorded_steps), without_what(report), seconds(*with.iteration),
-      to_text(with.device), with.part, seconds(*now.iteration), unlike_measured(report, *now.iteration));
+      goes_without_plan(report) ? "an" : "a planned", of_steps(report.recorded_steps), without_what(report),
+      seconds(*with.iteration), to_text(with.device), with.part, seconds(*now.iteration),
+      unlike_measured(report, *now.iteration));
 }
 
 // Since when plans for an iteration are followed, or none is any more: after so many steps and the first iteration of
@@ -193,7 +198,7 @@ Nanos predicted_wait(const RunReport& report) {
 
 // Predictions are of planned iterations, or of those that need no plan.
 bool ended_before_a_plan(const RunReport& report) {
-  if (report.plans.empty()) return report.not_planned != kPagingIsAsGood;
+  if (report.plans.empty()) return !goes_without_plan(report);
   return report.plans.back().iteration != report.recorded_iteration &&
          report.needs_no_plan != report.recorded_iteration;
 }
@@ -289,7 +294,9 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, "no plan is possible with what this run had; raise --device-memory (or --ssd-capacity)");
+    return waits(report, report.plans.empty() && !report.not_planned.empty()
+                             ? report.not_planned
+                             : "no plan is possible with what this run had; raise --device-memory (or --ssd-capacity)");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }

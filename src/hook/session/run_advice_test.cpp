@@ -276,6 +276,16 @@ TEST_F(RunAdvice, SaysHowLongTookWhatIsPredictedIfThatIsSomethingElse) {
   EXPECT_TRUE(lasts(4'000).ends_with("with what this run had")) << "the plan was for another one";
 }
 
+TEST_F(RunAdvice, PromisesNoPlanToAScriptThatNoneCanBeMadeFor) {
+  report.not_planned = kNoOptimizer;
+  report.has_optimizer = false;
+  RunReport::Iteration iteration;
+  iteration.duration = Nanos{4'000'000'000};
+  report.iterations.assign(6, iteration);
+  EXPECT_TRUE(advice().sentence.contains(" an iteration is predicted to take 2.080 s")) << advice().sentence;
+  EXPECT_TRUE(advice().sentence.ends_with(", and 3.000 s with what this run had, where it took 4.000 s"));
+}
+
 TEST_F(RunAdvice, DoesNotTrustThatPagingIsAsGoodWhereItWaitsMuchLonger) {
   RunReport::Iteration slow;
   slow.duration = Nanos{5'000'000'000};

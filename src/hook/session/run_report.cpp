@@ -140,7 +140,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   };
   report.ssd_read_rate = rate(state.ssd_read_rate);
   report.ssd_write_rate = rate(state.ssd_write_rate);
-  if (state.plan_recorded != 0 && !report.plans.empty())
+  if (!report.plans.empty() && state.plan_recorded == report.plan_count)
     report.recorded_plan = text(session.config.blocks_path) + ".plan";
   if (state.journalled != 0) report.journal = text(session.config.journal_path);
   const bool asked_to_record = !text(session.config.record_path).empty();
@@ -160,6 +160,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     else
       report.not_planned = fmt::format("the script ended with status {}, before one was followed", report.exit_status);
   }
+  report.has_optimizer = !state.not_planned.is_set() || state.not_planned.get() != kNoOptimizer;
   report.left_behind = supervised.left_behind;
   return report;
 }

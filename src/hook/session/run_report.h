@@ -98,6 +98,7 @@ struct RunReport {
   std::uint64_t iteration_count = 0;  // all of them
   std::vector<PlanTaken> plans;       // one after the other, up to kMaxPlans
   std::string not_planned;            // why there are none, though something moved and the policy plans
+  bool has_optimizer = true;          // false: nothing can be planned for
   std::uint64_t plan_count = 0;       // all of them
   std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
   std::uint64_t unmanaged_count = 0;

@@ -136,7 +136,9 @@ std::string prediction_table(const RunReport& report) {
   const bool not_known =
       std::ranges::any_of(report.predictions, [&](const auto& one) { return !one.iteration && one.device >= least; });
   return fmt::format(
-      "\nPredicted with less memory, once a plan of --policy auto is followed{}:\n{}{}",
+      "\nPredicted with less memory, {}{}:\n{}{}",
+      report.has_optimizer ? "once a plan of --policy auto is followed"
+                           : "without a plan, since the script made no step of a torch.optim optimizer",
       needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text(),
       not_known
           ? "not known: what no plan moves (small tensors, mostly) leaves too little there, or the SSD cannot take the "

@@ -118,6 +118,14 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
       << to_table(report());
 }
 
+TEST_F(RunReportTest, KnowsAlsoWhereNothingMovedThatNothingCanBePlannedFor) {
+  load_torch();
+  EXPECT_TRUE(report().has_optimizer);
+  state().not_planned.set(kNoOptimizer);
+  EXPECT_FALSE(report().has_optimizer);
+  EXPECT_EQ(report().not_planned, "");
+}
+
 TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
   load_torch();
   ASSERT_TRUE(set_text((*session)->config.policy, "auto", "--policy"));
@@ -281,7 +289,10 @@ TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {
   state().plan_recorded = 1;
   EXPECT_EQ(json()["plan_file"], "/there/blocks.plan");
   add_plan(**session, "g10", {});
+  state().plan_recorded = 2;
+  EXPECT_TRUE(json()["plan_file"].is_null()) << "no iteration has followed the one that it holds";
   add_iteration(**session, {});
+  EXPECT_EQ(json()["plan_file"], "/there/blocks.plan");
   EXPECT_TRUE(json()["plan"]["read_from"].is_null()) << "the run's own has taken its place";
 }
 
@@ -339,6 +350,10 @@ TEST_F(RunReportTest, PredictionsNameTheLeast) {
       << to_table(report);
   EXPECT_NE(to_table(report).find("cannot run"), std::string::npos) << to_table(report);
   report.least_device_budget = 32_MiB;
+  report.has_optimizer = false;
+  EXPECT_TRUE(
+      to_table(report).contains("Predicted with less memory, without a plan, since the script made no step of"));
+  report.has_optimizer = true;
   EXPECT_NE(to_table(report).find("once a plan of --policy auto is followed:\n"), std::string::npos)
       << to_table(report);
   EXPECT_EQ(to_table(report).find("cannot run"), std::string::npos) << to_table(report);

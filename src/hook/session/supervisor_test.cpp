@@ -136,6 +136,12 @@ TEST(Supervisor, EndsWhatTheScriptLeavesBehindAndNamesIt) {
   EXPECT_EQ(lifeline.line(), "(end)");
 }
 
+TEST(Supervisor, WhatEndsByItselfWithTheScriptIsNotLeftBehind) {
+  const Supervised result = run({"bash", "-c", "coproc { trap '' TERM; cat; sleep 0.01; }; exit 5"});
+  EXPECT_EQ(result.exit_status, 5);
+  EXPECT_EQ(result.left_behind, "");
+}
+
 TEST(Supervisor, KillsWhatDoesNotEndWhenAsked) {
   Lifeline lifeline;
   const Supervised result =

@@ -380,6 +380,8 @@ void Hook::finish() {
       if (!plan_) plan_ = outcome->plan;
     }
     session_.state.not_planned.set(why_not_planned());
+  } else if (recorder_ && !has_optimizer_) {
+    session_.state.not_planned.set(kNoOptimizer);
   }
   if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();

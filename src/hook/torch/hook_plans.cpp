@@ -15,6 +15,7 @@ void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   const Recorder::Progress at = recorder_->progress();
+  if (!is_saved_) save_plan_followed();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
   if (planning->may_give_up()) try_plan(at);
   // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
@@ -109,12 +110,12 @@ void Hook::follow_plan(bool again) {
             .given = plan_->given,
             .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
-  save_plan_followed();
+  is_saved_ = false;
 }
 
 std::string Hook::why_not_planned() {
   if (!planning_error_.empty()) return "planning failed: " + planning_error_;
-  if (!has_optimizer_) return "the script made no step of a torch.optim optimizer, by which iterations are told apart";
+  if (!has_optimizer_) return std::string(kNoOptimizer);
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
     const auto trace = recorder_->finish();
@@ -125,14 +126,16 @@ std::string Hook::why_not_planned() {
                                                    : "the script ended before one was made";
 }
 
+// Once a step has followed it: of a script that ends before, the plan before it is the last that was followed.
 void Hook::save_plan_followed() {
+  is_saved_ = true;
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
   const DiskWait wait = record_wait();
   session_.state.plan_recorded = 0;
   if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
     return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
-  session_.state.plan_recorded = 1;
+  session_.state.plan_recorded = session_.state.plan_count.load();
 }
 
 }  // namespace spillway
