@@ -11,16 +11,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_stream(const std::string& file) {
+bool is_of_the_kernel(const std::string& file) { return file.starts_with("/dev/") || file.starts_with("/proc/"); }
+
+// `file` is absolute. Each link on the way counts: the last may be a plain file's name where this process's own
+// descriptor is meant.
+bool is_stream(fs::path file) {
+  constexpr int kMostLinks = 40;  // as the kernel follows
   std::error_code none;
-  return fs::is_symlink(file, none) || (fs::exists(file, none) && !fs::is_regular_file(file, none));
+  for (int links = 0; links < kMostLinks && !is_of_the_kernel(file) && fs::is_symlink(file, none); ++links)
+    file = (file.parent_path() / fs::read_symlink(file, none)).lexically_normal();
+  return is_of_the_kernel(file) || (fs::exists(file, none) && !fs::is_regular_file(file, none));
 }
 
 }  // namespace
 
 Result<JsonReport> JsonReport::open(const std::string& file, Nanos limit) {
   JsonReport report;
-  report.is_stream_ = file.starts_with("/dev/") || file.starts_with("/proc/");
+  report.is_stream_ = is_of_the_kernel(file);
   if (report.is_stream_) {
     TRY(report.path_, check_output("--json", file));
     return report;

@@ -17,7 +17,7 @@ class JsonReport {
 
  private:
   std::string path_;
-  // What is not a plain file, or may lead to another, takes as long as who reads it, and may be this process's own.
+  // What is not a plain file takes as long as who reads it, and may be this process's own.
   bool is_stream_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,15 +48,13 @@ std::string plan_table(const Evaluation& evaluation, const Case& input) {
       fmt::format("{} for {} on {}", plan.policy, printable(input.loaded.trace.name), printable(input.machine.name));
   if (!evaluation.result.feasible)
     return fmt::format("{}: infeasible, it needs {}\n", title, missing_text(evaluation.result.shortfall));
-  PerTier<std::uint64_t> count;
-  PerTier<Bytes> bytes;
-  for (const Eviction& eviction : plan.evictions) {
-    ++count[eviction.to];
-    bytes[eviction.to] += input.loaded.trace[eviction.tensor].bytes;
-  }
+  const auto evictions = [&](Tier to) {
+    return fmt::format("{} ({})", std::ranges::count(plan.evictions, to, &Eviction::to),
+                       to_text(evicted_to(to, plan, input.loaded.trace)));
+  };
   Table table({{"each iteration", Align::left}, {"", Align::right}});
-  table.add_row({"evictions to the SSD", fmt::format("{} ({})", count.ssd, to_text(bytes.ssd))});
-  table.add_row({"evictions to host memory", fmt::format("{} ({})", count.host, to_text(bytes.host))});
+  table.add_row({"evictions to the SSD", evictions(Tier::ssd)});
+  table.add_row({"evictions to host memory", evictions(Tier::host)});
   table.add_row({"prefetches", std::to_string(plan.prefetches.size())});
   table.add_row({"beyond the device at most", to_text(plan.overcommitted)});
   table.add_row({"predicted", fmt::format("{:.3f} s", plan.predicted_seconds.value_or(0))});

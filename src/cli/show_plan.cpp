@@ -34,20 +34,12 @@ std::string trace_beside(const std::string& plan) {
   return beside;
 }
 
-// At most what can be said.
-Bytes evicted(const Plan& plan, const Trace& trace, Tier to) {
-  unsigned __int128 sum = 0;
-  for (const Eviction& eviction : plan.evictions)
-    if (eviction.to == to) sum += trace[eviction.tensor].bytes.value;
-  return Bytes{static_cast<std::uint64_t>(std::min<unsigned __int128>(sum, UINT64_MAX))};
-}
-
 std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {
   auto report = new_report(loaded.trace.name, loaded.hash);
   report["policy"] = plan.policy;
   report["moves"] = plan.moves();
   for (const Tier to : {Tier::host, Tier::ssd})
-    report["evicted_bytes"][std::string(to_text(to))] = evicted(plan, loaded.trace, to).value;
+    report["evicted_bytes"][std::string(to_text(to))] = evicted_to(to, plan, loaded.trace).value;
   report["predicted_seconds"] =
       plan.predicted_seconds ? nlohmann::ordered_json(*plan.predicted_seconds) : nlohmann::ordered_json(nullptr);
   return to_text(report);
@@ -56,8 +48,8 @@ std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {
 std::string plan_text(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes) {
   std::string text = fmt::format(
       "{} for {}: {} evictions ({} to the SSD, {} to host memory) and {} prefetches in each iteration{}\n\n",
-      printable(plan.policy), printable(trace.name), plan.evictions.size(), to_text(evicted(plan, trace, Tier::ssd)),
-      to_text(evicted(plan, trace, Tier::host)), plan.prefetches.size(),
+      printable(plan.policy), printable(trace.name), plan.evictions.size(), to_text(evicted_to(Tier::ssd, plan, trace)),
+      to_text(evicted_to(Tier::host, plan, trace)), plan.prefetches.size(),
       plan.predicted_seconds ? fmt::format(", predicted {:.3f} s", *plan.predicted_seconds) : "");
   for (const std::string& line : listing(plan, trace, lifetimes)) text += printable(line, line.size()) + '\n';
   return text;

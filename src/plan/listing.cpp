@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <unordered_set>
 
 #include "base/text.h"
@@ -48,6 +49,13 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
                                   trace[eviction->tensor].bytes.value, to_text(eviction->to)));
   }
   return lines;
+}
+
+Bytes evicted_to(Tier tier, const Plan& plan, const Trace& trace) {
+  unsigned __int128 sum = 0;
+  for (const Eviction& eviction : plan.evictions)
+    if (eviction.to == tier) sum += trace[eviction.tensor].bytes.value;
+  return Bytes{static_cast<std::uint64_t>(std::min<unsigned __int128>(sum, UINT64_MAX))};
 }
 
 }  // namespace spillway

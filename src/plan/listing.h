@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "analysis/lifetimes.h"
+#include "base/units.h"
+#include "memory/tier.h"
 #include "plan/plan.h"
 #include "trace/trace.h"
 
@@ -13,5 +15,8 @@ namespace spillway {
 // prefetched just before it and what is freed and evicted just after. The plan must have passed the validator for this
 // trace. Kernels' names are foreign text: make them printable() before a terminal sees them.
 std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes);
+
+// What leaves for a tier in an iteration, or the most that can be said where that is more.
+Bytes evicted_to(Tier tier, const Plan& plan, const Trace& trace);
 
 }  // namespace spillway

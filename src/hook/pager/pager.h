@@ -29,8 +29,8 @@
 namespace spillway {
 
 // Tensor memory whose resident part is bounded. Knows nothing of PyTorch. All calls may be made from any thread of the
-// process that started it; only kernel_ready() waits for the run loop, and none may be made while holding what a thread
-// needs that faults on managed memory (none of these touch it).
+// process that started it; only kernel_ready() and script_ends() wait for the run loop, and none may be made while
+// holding what a thread needs that faults on managed memory (none of these touch it).
 //
 // In a forked child everything here is inactive: allocate() fails, free() and the rest do nothing. What it touches of
 // its parent's tensors is as it was at the fork (Note [Forked children]).

@@ -4,12 +4,6 @@
 #include <utility>
 
 namespace spillway {
-namespace {
-
-constexpr std::size_t kFew = 256;  // that are looked at in no time
-
-}  // namespace
-
 void ForeignMemory::used(const std::vector<c10::StorageImpl*>& storages, Remains& remains) {
   for (c10::StorageImpl* storage : storages) {
     const void* data = storage->_mutable_data_ptr_no_checks().get();
@@ -24,8 +18,9 @@ void ForeignMemory::used(const std::vector<c10::StorageImpl*>& storages, Remains
     bytes_ += storage->nbytes();
   }
   const std::uint64_t believed = known_.size() > kFew ? peak_.value + peak_.value / 16 : peak_.value;
-  if (bytes_ <= believed) return;
+  if (bytes_ <= believed && known_.size() <= most_known_) return;
   forget_dead(remains);
+  most_known_ = std::max(kFew, 2 * known_.size());
   peak_ = std::max(peak_, Bytes{bytes_});
 }
 

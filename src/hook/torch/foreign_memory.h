@@ -11,7 +11,7 @@ namespace spillway {
 
 // Storages that operators used and our allocator did not make: numpy's, mapped files, shared memory. Nobody tells when
 // they go, so they are looked at again before a new peak is believed; where there are many, only one that is a
-// sixteenth higher, or each batch of a script would have all of them looked at.
+// sixteenth higher, or each batch of a script would have all of them looked at; and whenever they are twice as many.
 //
 // Not thread-safe; all calls are made with what they name alive.
 class ForeignMemory {
@@ -30,6 +30,8 @@ class ForeignMemory {
   void forget_dead(Remains& remains);
 
   std::unordered_map<const void*, Known> known_;  // by data: two storages may share it
+  static constexpr std::size_t kFew = 256;        // that are looked at in no time
+  std::size_t most_known_ = kFew;                 // before they are looked at again
   std::uint64_t bytes_ = 0;
   Bytes peak_;
 };

@@ -21,7 +21,7 @@ struct LinkRates {
   Bytes fault_bytes{64 << 10};
 };
 
-// Moves under way between the tiers, as fluids. Each of the six ways serves one move of each urgency at a time, first
+// Moves under way between the tiers, as fluids. Each of the four ways serves one move of each urgency at a time, first
 // come, first served. What is in service shares
 //   the device's link in, the device's link out, the SSDs' read rate, the SSDs' write rate
 // by urgency: faults take what they can use, needs what is left, plans the rest. Within an urgency the ways share
