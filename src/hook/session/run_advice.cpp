@@ -294,9 +294,10 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, report.plans.empty() && !report.not_planned.empty()
+    return waits(report, ended_before_a_plan(report) && !report.not_planned.empty()
                              ? report.not_planned
-                             : "no plan is possible with what this run had; raise --device-memory (or --ssd-capacity)");
+                             : "no iteration can be simulated in what this run had; raise --device-memory (or "
+                               "--ssd-capacity)");
   const std::string far_off = why_far_off(report);
   return far_off.empty() ? from_outlook(report) : waits(report, far_off);
 }

@@ -276,6 +276,19 @@ TEST_F(RunAdvice, SaysHowLongTookWhatIsPredictedIfThatIsSomethingElse) {
   EXPECT_TRUE(lasts(4'000).ends_with("with what this run had")) << "the plan was for another one";
 }
 
+TEST_F(RunAdvice, SaysWhyNothingCouldBeSimulated) {
+  report.outlook->budgets.front().iteration.reset();
+  report.plans.emplace_back();
+  EXPECT_TRUE(advice().sentence.contains("cannot be said: no iteration can be simulated in what this run had; raise "))
+      << advice().sentence;
+  report.plans.clear();
+  report.not_planned = "planning failed: it had too little";
+  EXPECT_TRUE(advice().sentence.ends_with("cannot be said, for the same reason as there is no plan"))
+      << advice().sentence;
+  report.not_planned = kPagingIsAsGood;
+  EXPECT_TRUE(advice().sentence.contains("no iteration can be simulated")) << advice().sentence;
+}
+
 TEST_F(RunAdvice, PromisesNoPlanToAScriptThatNoneCanBeMadeFor) {
   report.not_planned = kNoOptimizer;
   report.has_optimizer = false;
