@@ -395,8 +395,8 @@ TEST_F(RunAdvice, WithoutAPredictionItSaysHowLongTheRunWaited) {
   report.outlook->budgets.back().iteration.reset();
   EXPECT_EQ(advice().kind, "waits");
   EXPECT_EQ(advice().sentence,
-            "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no plan "
-            "is possible with what this run had; raise --device-memory (or --ssd-capacity)");
+            "some thread waited for memory in 2.500 of 10.000 s; what more of it would change cannot be said: no "
+            "iteration can be simulated in what this run had; raise --device-memory (or --ssd-capacity)");
   report.outlook.reset();
   report.no_outlook = "no iteration repeated itself";
   EXPECT_EQ(advice().sentence,
