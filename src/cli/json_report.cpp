@@ -13,14 +13,17 @@ namespace fs = std::filesystem;
 
 bool is_of_the_kernel(const std::string& file) { return file.starts_with("/dev/") || file.starts_with("/proc/"); }
 
-// `file` is absolute. Each link on the way counts: the last may be a plain file's name where this process's own
-// descriptor is meant.
+// Each link on the way counts: the last may lead to a plain file where this process's own descriptor is meant.
 bool is_stream(fs::path file) {
   constexpr int kMostLinks = 40;  // as the kernel follows
   std::error_code none;
-  for (int links = 0; links < kMostLinks && !is_of_the_kernel(file) && fs::is_symlink(file, none); ++links)
-    file = (file.parent_path() / fs::read_symlink(file, none)).lexically_normal();
-  return is_of_the_kernel(file) || (fs::exists(file, none) && !fs::is_regular_file(file, none));
+  for (int links = 0; links < kMostLinks; ++links) {
+    file = fs::canonical(file.parent_path(), none) / file.filename();
+    if (is_of_the_kernel(file)) return true;
+    if (!fs::is_symlink(file, none)) break;
+    file = file.parent_path() / fs::read_symlink(file, none);
+  }
+  return fs::exists(file, none) && !fs::is_regular_file(file, none);
 }
 
 }  // namespace

@@ -71,6 +71,21 @@ TEST_F(RunReported, ARecordedTraceIsWhereItWasAskedFor) {
   EXPECT_NE(ended.err.find("new/model.trace"), std::string::npos) << ended.err;
 }
 
+TEST_F(RunReported, ItsReportMayLieBehindLinksToAFileOrToItsOutput) {
+  const auto link = [&](const char* name, const char* to) { std::filesystem::create_symlink(to, folder / name); };
+  std::filesystem::create_directories(folder / "real/sub");
+  link("to_file.json", "real/far.json");
+  link("sub", "real/sub");
+  link("real/sub/to_output.json", "../output");  // beside real/sub, not beside the link to it
+  link("real/output", "/dev/stdout");
+  EXPECT_EQ(run({"--json", "to_file.json"}, {FAKE_HOOK, "claim", "count"}).status, 0);
+  EXPECT_EQ(Json::parse(text_of(folder / "real/far.json"), nullptr, false)["faults"], 7);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "to_file.json"));
+  EXPECT_EQ(
+      Json::parse(run({"--json", "sub/to_output.json"}, {FAKE_HOOK, "claim", "count"}).out, nullptr, false)["faults"],
+      7);
+}
+
 TEST_F(RunReported, TheReportMayLieInTheFolderThatTheRecordMakes) {
   const Ended ended = run({"--record", "new", "--json", "new/report.json"}, {FAKE_HOOK, "claim", "count"});
   EXPECT_EQ(ended.status, 0) << ended.err;

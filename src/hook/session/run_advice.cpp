@@ -294,7 +294,7 @@ std::optional<RunReport::Advice> advice_of(const RunReport& report) {
   const auto& outlook = report.outlook;
   if (!outlook || outlook->budgets.empty()) return waits(report, report.no_outlook);
   if (!std::ranges::all_of(outlook->budgets, [](const auto& budget) { return budget.iteration.has_value(); }))
-    return waits(report, ended_before_a_plan(report) && !report.not_planned.empty()
+    return waits(report, report.not_planned.starts_with(kPlanningFailed)
                              ? report.not_planned
                              : "no iteration can be simulated in what this run had; raise --device-memory (or "
                                "--ssd-capacity)");

@@ -285,7 +285,7 @@ TEST_F(RunAdvice, SaysWhyNothingCouldBeSimulated) {
   report.not_planned = "planning failed: it had too little";
   EXPECT_TRUE(advice().sentence.ends_with("cannot be said, for the same reason as there is no plan"))
       << advice().sentence;
-  report.not_planned = kPagingIsAsGood;
+  report.not_planned = "the script ended before one was made";
   EXPECT_TRUE(advice().sentence.contains("no iteration can be simulated")) << advice().sentence;
 }
 

@@ -140,7 +140,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   };
   report.ssd_read_rate = rate(state.ssd_read_rate);
   report.ssd_write_rate = rate(state.ssd_write_rate);
-  if (!report.plans.empty() && state.plan_recorded == report.plan_count)
+  if (state.plan_recorded != 0 && !report.plans.empty())
     report.recorded_plan = text(session.config.blocks_path) + ".plan";
   if (state.journalled != 0) report.journal = text(session.config.journal_path);
   const bool asked_to_record = !text(session.config.record_path).empty();

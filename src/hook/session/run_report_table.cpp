@@ -127,7 +127,7 @@ std::string prediction_table(const RunReport& report) {
                    : has_least ? "not known"
                                : "cannot run",
                    runs && now > 0 ? fmt::format("{:.2f}", then / now) : "",
-                   !runs                       ? has_least ? "no plan" : ""
+                   !runs                       ? has_least && report.has_optimizer ? "no plan" : ""
                    : prediction.policy.empty() ? "nothing"
                                                : prediction.policy});
   }

@@ -28,6 +28,7 @@ inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
 inline constexpr std::string_view kPagingIsAsGood = "to go on without one was predicted to be as good";  // so no plan
 inline constexpr std::string_view kNoOptimizer =
     "the script made no step of a torch.optim optimizer, by which iterations are told apart";  // so no plan
+inline constexpr std::string_view kPlanningFailed = "planning failed: ";  // what comes next says why
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
 inline constexpr std::uint64_t kMaxPlans = 64;
@@ -183,7 +184,7 @@ struct SessionState {
   std::atomic<std::uint32_t> recorded{0};          // optimizer steps in the trace at record_path; 0: it holds none
   Counter recorded_iteration{0};                   // the recorder's number of that
   Counter needs_no_plan{0};                        // its number of the one that was last found to need no plan
-  Counter plan_recorded{0};                        // which plan the files at blocks_path hold, from 1 on; 0: none
+  std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
   OnceText<4096> not_planned;                      // why no plan was followed, or could be: kNoOptimizer

@@ -129,7 +129,7 @@ class Hook {
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
-  bool is_saved_ = true;                                // the plan, if it has been followed
+  bool is_saved_ = true;                                // the plan, if a step has followed it
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   bool given_was_refused_ = false;                      // and has not been followed since

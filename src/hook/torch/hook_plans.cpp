@@ -110,11 +110,11 @@ void Hook::follow_plan(bool again) {
             .given = plan_->given,
             .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
-  is_saved_ = false;
+  if (!again) is_saved_ = false;
 }
 
 std::string Hook::why_not_planned() {
-  if (!planning_error_.empty()) return "planning failed: " + planning_error_;
+  if (!planning_error_.empty()) return std::string(kPlanningFailed) + planning_error_;
   if (!has_optimizer_) return std::string(kNoOptimizer);
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
@@ -135,7 +135,7 @@ void Hook::save_plan_followed() {
   session_.state.plan_recorded = 0;
   if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
     return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
-  session_.state.plan_recorded = session_.state.plan_count.load();
+  session_.state.plan_recorded = 1;
 }
 
 }  // namespace spillway
