@@ -28,6 +28,8 @@ namespace spillway {
 namespace {
 
 using GetAllocator = void* (*)();  // c10::Allocator* (); its type is PyTorch's
+constexpr const char* kGetCpuAllocator = "_ZN3c1015GetCPUAllocatorEv";
+constexpr const char* kGetDefaultCpuAllocator = "_ZN3c1022GetDefaultCPUAllocatorEv";
 using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
 enum class State : int { untouched, deciding, decided };
@@ -36,7 +38,8 @@ std::atomic<pthread_t> decider{};
 std::atomic<pid_t> deciding_process{0};
 std::atomic<Session*> opened{nullptr};
 thread_local bool has_waited = false;
-std::atomic<void*> our_allocator{nullptr};  // null: this process is not managed
+std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
+std::atomic<GetAllocator> get_cpu_allocator{}, get_default_cpu_allocator{};  // PyTorch's, once known
 
 // The script must not run unmanaged without anybody noticing, so this ends it.
 [[noreturn]] void refuse(Session* session, std::string_view reason) noexcept {
@@ -44,18 +47,22 @@ std::atomic<void*> our_allocator{nullptr};  // null: this process is not managed
   ::_exit(1);
 }
 
-void* original(const char* symbol) noexcept {
+GetAllocator original(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
+  if (const GetAllocator function = known.load(std::memory_order_acquire)) return function;
   // PyTorch's libraries are loaded RTLD_LOCAL: RTLD_NEXT would not find them.
   void* library = ::dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
   void* function = library != nullptr ? ::dlsym(library, symbol) : nullptr;
-  if (function != nullptr) return function;
+  if (function != nullptr) {
+    known.store(reinterpret_cast<GetAllocator>(function), std::memory_order_release);
+    return known.load(std::memory_order_relaxed);
+  }
   write_line("bug: somebody called PyTorch's allocator functions, but no libc10.so is loaded");
   ::_exit(1);
 }
 
-void check_version(Session* session, void* function_of_pytorch) noexcept {
+void check_version(Session* session, GetAllocator function_of_pytorch) noexcept {
   Dl_info where{};
-  if (::dladdr(function_of_pytorch, &where) == 0 || where.dli_fname == nullptr) return;
+  if (::dladdr(reinterpret_cast<void*>(function_of_pytorch), &where) == 0 || where.dli_fname == nullptr) return;
   const PyTorchVersion version(where.dli_fname);
   if (version.release() == SPILLWAY_TORCH_RELEASE) return;
   refuse(session,
@@ -66,7 +73,7 @@ void check_version(Session* session, void* function_of_pytorch) noexcept {
              .text());
 }
 
-void decide(void* function_of_pytorch) noexcept {
+void decide(GetAllocator function_of_pytorch) noexcept {
   const char* name = std::getenv(kSessionVariable);
   if (name == nullptr || *name == '\0') return;
   errno = 0;
@@ -108,12 +115,15 @@ void decide(void* function_of_pytorch) noexcept {
 // Decides once a process. A call that comes from within the decision, one of a child that was forked meanwhile (in
 // which nobody decides), and one that waits too long for it (its thread could hold the loader's lock that the decision
 // needs), go on with PyTorch's own allocator.
-void ensure_decided(void* function_of_pytorch) noexcept {
+void ensure_decided(GetAllocator function_of_pytorch) noexcept {
   if (state.load(std::memory_order_acquire) == State::decided) return;
   State expected = State::untouched;
   if (state.compare_exchange_strong(expected, State::deciding)) {
     decider.store(::pthread_self());
     deciding_process.store(::getpid());
+    // A child that is forked while a library is loaded must load nothing, or the loader ends it.
+    original(get_cpu_allocator, kGetCpuAllocator);
+    original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
     decide(function_of_pytorch);
     state.store(State::decided, std::memory_order_release);
     return;
@@ -131,10 +141,10 @@ void ensure_decided(void* function_of_pytorch) noexcept {
     add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
 }
 
-void* call(const char* symbol) noexcept {
-  void* function = original(symbol);
+void* call(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
+  const GetAllocator function = original(known, symbol);
   ensure_decided(function);
-  return reinterpret_cast<GetAllocator>(function)();
+  return function();
 }
 
 }  // namespace
@@ -143,17 +153,12 @@ void* call(const char* symbol) noexcept {
 #define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
 
 SPILLWAY_EXPORT void* _ZN3c1015GetCPUAllocatorEv() noexcept {  // c10::GetCPUAllocator()
-  static std::atomic<spillway::GetAllocator> function{nullptr};
-  if (const auto known = function.load(std::memory_order_acquire)) return known();
-  const auto found = reinterpret_cast<spillway::GetAllocator>(spillway::original("_ZN3c1015GetCPUAllocatorEv"));
-  spillway::ensure_decided(reinterpret_cast<void*>(found));
-  if (spillway::state.load() == spillway::State::decided) function.store(found, std::memory_order_release);
-  return found();
+  return spillway::call(spillway::get_cpu_allocator, spillway::kGetCpuAllocator);
 }
 
 SPILLWAY_EXPORT void* _ZN3c1022GetDefaultCPUAllocatorEv() noexcept {  // c10::GetDefaultCPUAllocator()
   if (void* ours = spillway::our_allocator.load(std::memory_order_acquire)) return ours;
-  void* theirs = spillway::call("_ZN3c1022GetDefaultCPUAllocatorEv");
+  void* theirs = spillway::call(spillway::get_default_cpu_allocator, spillway::kGetDefaultCpuAllocator);
   void* ours = spillway::our_allocator.load(std::memory_order_acquire);
   return ours != nullptr ? ours : theirs;
 }
