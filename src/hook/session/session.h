@@ -187,7 +187,7 @@ struct SessionState {
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
-  OnceText<4096> not_planned;                      // why no plan was followed, or could be: kNoOptimizer
+  OnceText<4096> not_planned;                      // why no plan was followed; kNoOptimizer also if nothing moved
 
   Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is
   std::array<std::array<CostRecord, kMostCosts>, 2> costs;

@@ -49,7 +49,8 @@ struct RunningKernel {
 // recorder and the supervisor. Any thread. Never destroyed, since tensors die after everything else.
 //
 // Locks: `mutex_` before the storages' and the memory's, which are leaves. None is held while managed memory is
-// touched, while PyTorch is called for more than a number of the thread's, or while the interpreter's lock is awaited.
+// touched, while PyTorch is called (but to ask which backward pass a thread is in) or while the interpreter's lock is
+// awaited.
 class Hook {
  public:
   Hook(Session& session, std::unique_ptr<TensorMemory> memory);
@@ -129,7 +130,7 @@ class Hook {
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
-  bool is_saved_ = true;                                // the plan, if a step has followed it
+  bool plan_is_saved_ = true;                           // false: it is taken up, and no step has ended since
   Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   bool given_was_refused_ = false;                      // and has not been followed since

@@ -15,7 +15,7 @@ void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
   if (planning == nullptr || !has_optimizer_) return;
   const Recorder::Progress at = recorder_->progress();
-  if (!is_saved_) save_plan_followed();
+  if (!plan_is_saved_) save_plan_followed();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
   if (planning->may_give_up()) try_plan(at);
   // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
@@ -110,7 +110,7 @@ void Hook::follow_plan(bool again) {
             .given = plan_->given,
             .again = again});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
-  if (!again) is_saved_ = false;
+  if (!again) plan_is_saved_ = false;
 }
 
 std::string Hook::why_not_planned() {
@@ -128,7 +128,7 @@ std::string Hook::why_not_planned() {
 
 // Once a step has followed it: of a script that ends before, the plan before it is the last that was followed.
 void Hook::save_plan_followed() {
-  is_saved_ = true;
+  plan_is_saved_ = true;
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
   const DiskWait wait = record_wait();
