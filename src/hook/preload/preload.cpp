@@ -15,6 +15,7 @@
 
 #include <atomic>
 
+#include "hook/preload/forks.h"
 #include "hook/preload/pytorch_version.h"
 #include "hook/preload/refused_calls.h"
 #include "hook/preload/text.h"
@@ -32,10 +33,9 @@ constexpr const char* kGetCpuAllocator = "_ZN3c1015GetCPUAllocatorEv";
 constexpr const char* kGetDefaultCpuAllocator = "_ZN3c1022GetDefaultCPUAllocatorEv";
 using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
-enum class State : int { untouched, deciding, decided };
-std::atomic<State> state{State::untouched};
+std::atomic<pid_t> deciding_process{0};  // 0: nobody has begun
 std::atomic<pthread_t> decider{};
-std::atomic<pid_t> deciding_process{0};
+std::atomic<bool> decided{false};
 std::atomic<Session*> opened{nullptr};
 thread_local bool has_waited = false;
 std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
@@ -73,7 +73,10 @@ void check_version(Session* session, GetAllocator function_of_pytorch) noexcept 
              .text());
 }
 
-void decide(GetAllocator function_of_pytorch) noexcept {
+void decide() noexcept {
+  // What the other threads that ask meanwhile go on with; they should find it without the loader.
+  const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
+  original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
   const char* name = std::getenv(kSessionVariable);
   if (name == nullptr || *name == '\0') return;
   errno = 0;
@@ -112,39 +115,36 @@ void decide(GetAllocator function_of_pytorch) noexcept {
   our_allocator.store(allocator);
 }
 
-// Decides once a process. A call that comes from within the decision, one of a child that was forked meanwhile (in
-// which nobody decides), and one that waits too long for it (its thread could hold the loader's lock that the decision
-// needs), go on with PyTorch's own allocator.
-void ensure_decided(GetAllocator function_of_pytorch) noexcept {
-  if (state.load(std::memory_order_acquire) == State::decided) return;
-  State expected = State::untouched;
-  if (state.compare_exchange_strong(expected, State::deciding)) {
+// Decides once a process. A call that comes from within the decision, one of a child that was forked meanwhile after
+// all (in which nobody decides), and one that waits too long for it (its thread could hold the loader's lock that the
+// decision needs), go on with PyTorch's own allocator.
+void ensure_decided() noexcept {
+  if (decided.load(std::memory_order_acquire)) return;
+  const pid_t here = ::getpid();
+  pid_t process = 0;
+  if (deciding_process.compare_exchange_strong(process, here)) {
     decider.store(::pthread_self());
-    deciding_process.store(::getpid());
-    // A child that is forked while a library is loaded must load nothing, or the loader ends it.
-    original(get_cpu_allocator, kGetCpuAllocator);
-    original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
-    decide(function_of_pytorch);
-    state.store(State::decided, std::memory_order_release);
+    hold_forks();
+    decide();
+    decided.store(true, std::memory_order_release);
+    let_forks_go_on();
     return;
   }
-  const pid_t process = deciding_process.load();
-  if (has_waited || (process != 0 && process != ::getpid())) return;
+  if (has_waited || process != here) return;
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (int i = 0; i < 5000 && state.load(std::memory_order_acquire) == State::deciding; ++i) {
+  for (int i = 0; i < 5000 && !decided.load(std::memory_order_acquire); ++i) {
     if (::pthread_equal(decider.load(), ::pthread_self())) return;
     ::nanosleep(&pause, nullptr);
   }
-  if (state.load(std::memory_order_acquire) != State::deciding) return;
+  if (decided.load(std::memory_order_acquire)) return;
   has_waited = true;
   if (Session* session = opened.load())
     add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
 }
 
 void* call(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
-  const GetAllocator function = original(known, symbol);
-  ensure_decided(function);
-  return function();
+  ensure_decided();
+  return original(known, symbol)();
 }
 
 }  // namespace

@@ -1,0 +1,112 @@
+#include "hook/preload/forks.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+namespace {
+
+std::atomic<int> pauses{0};  // while somebody waits
+std::atomic<bool> are_short{false};
+std::atomic<bool> fork_has_begun{false}, fork_may_go_on{true};
+
+}  // namespace
+
+// What forks.cpp waits with.
+extern "C" int nanosleep(const timespec* pause, timespec* rest) {
+  ++pauses;
+  return are_short ? 0 : ::clock_nanosleep(CLOCK_REALTIME, 0, pause, rest);
+}
+
+namespace spillway {
+namespace {
+
+class Forks : public testing::Test {
+ protected:
+  Forks() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+      const auto before = [] {
+        fork_has_begun = true;
+        while (!fork_may_go_on) std::this_thread::yield();
+      };
+      ::pthread_atfork(before, nullptr, nullptr);
+    });
+    pauses = 0;
+    are_short = false;
+    fork_has_begun = false;
+    fork_may_go_on = true;
+  }
+  ~Forks() override { let_forks_go_on(); }
+
+  // Until then, or until somebody waits.
+  static void wait_for(const std::atomic<bool>& what) {
+    while (!what && pauses == 0) std::this_thread::yield();
+  }
+  static void fork_once() {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+};
+
+TEST_F(Forks, OneThatComesWhileTheyAreHeldBeginsWhenTheyGoOn) {
+  hold_forks();
+  std::thread forks(fork_once);
+  wait_for(fork_has_begun);
+  EXPECT_FALSE(fork_has_begun);
+  let_forks_go_on();
+  forks.join();
+  EXPECT_TRUE(fork_has_begun);
+}
+
+TEST_F(Forks, OneThatHasBegunIsOverWhenTheyAreHeld) {
+  fork_may_go_on = false;
+  std::thread forks(fork_once);
+  while (!fork_has_begun) std::this_thread::yield();
+  std::atomic<bool> are_held{false};
+  std::thread holds([&] {
+    hold_forks();
+    are_held = true;
+  });
+  wait_for(are_held);
+  EXPECT_FALSE(are_held);
+  fork_may_go_on = true;
+  holds.join();
+  forks.join();
+}
+
+TEST_F(Forks, WhoHoldsThemMayFork) {
+  hold_forks();
+  fork_once();
+  EXPECT_EQ(pauses, 0);
+}
+
+TEST_F(Forks, NobodyWaitsForEver) {
+  are_short = true;
+  hold_forks();
+  std::thread(fork_once).join();
+  EXPECT_GT(pauses, 0);
+  let_forks_go_on();
+
+  fork_has_begun = false;
+  fork_may_go_on = false;
+  pauses = 0;
+  std::thread forks(fork_once);
+  while (!fork_has_begun) std::this_thread::yield();
+  hold_forks();
+  EXPECT_GT(pauses, 0);
+  fork_may_go_on = true;
+  forks.join();
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,25 @@
+"""Forks again and again while another thread makes the first tensor, and Spillway starts for it.
+
+The children make theirs after it: the first one's process is the one that is managed.
+"""
+
+import os
+import threading
+
+import torch
+
+is_made, was_made = os.pipe()
+first = threading.Thread(target=lambda: torch.empty(1024))
+first.start()
+children = []
+while first.is_alive():
+    child = os.fork()
+    if child == 0:
+        os.close(was_made)
+        os.read(is_made, 1)
+        torch.ones(10)
+        os._exit(0)
+    children.append(child)
+first.join()
+os.close(was_made)
+print(sum(os.waitpid(child, 0)[1] for child in children), torch.ones(3).sum().item())
