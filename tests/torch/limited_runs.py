@@ -100,7 +100,7 @@ def worker_processes_read_tensors_of_their_parent(spillway):
     check(done.returncode == 0 and done.stdout.split() == ["inner", "0.0", "child", "0.0", "parent", "1.0"], done.stdout, done.stderr)
 
 
-def forks_beside_the_start_are_before_or_after_it(spillway):
+def a_fork_beside_the_start_leaves_a_whole_child(spillway):
     done, report = run(spillway, script("forks_at_the_start.py"))
     check(done.returncode == 0 and done.stdout == "0 3.0\n", done.stdout, done.stderr)
     check(report["notices"] == [], report["notices"])
@@ -130,7 +130,7 @@ def main():
         running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
         calls_that_would_keep_pages_from_moving_fail_at_once,
         worker_processes_read_tensors_of_their_parent,
-        forks_beside_the_start_are_before_or_after_it,
+        a_fork_beside_the_start_leaves_a_whole_child,
     )
 
 

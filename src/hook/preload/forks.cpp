@@ -7,11 +7,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 
+#include "hook/preload/bounded_wait.h"
 #include "hook/preload/text.h"
 
 namespace spillway {
@@ -22,37 +22,31 @@ using Fork = pid_t (*)();
 std::atomic<bool> held{false};
 std::atomic<pthread_t> holder{};
 std::atomic<int> under_way{0};
-thread_local int under_way_here = 0;  // in this thread: a signal handler may fork within a fork
-
-// False if that took too long.
-template <typename Condition>
-bool wait_until(Condition condition) noexcept {
-  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (int i = 0; i < 5000; ++i) {
-    if (condition()) return true;
-    ::nanosleep(&pause, nullptr);
-  }
-  return false;
-}
+// Of this thread: a signal handler may fork within a fork.
+[[gnu::tls_model("initial-exec")]] thread_local int under_way_here = 0;
 
 bool may_fork() noexcept { return !held.load() || ::pthread_equal(holder.load(), ::pthread_self()) != 0; }
 
 void begin_fork() noexcept {
-  ++under_way_here;
   for (bool has_waited = false;;) {
     under_way.fetch_add(1);  // Before the look: whoever holds forks looks at this afterwards.
+    ++under_way_here;
     if (has_waited || may_fork()) return;
+    --under_way_here;
     under_way.fetch_sub(1);
-    has_waited = !wait_until(may_fork);
+    wait_for(5, may_fork);
+    has_waited = true;
   }
 }
 
 void end_fork(bool in_child) noexcept {
   --under_way_here;
-  if (in_child)
+  if (in_child) {
     under_way.store(under_way_here);
-  else
+    held.store(false);  // Whoever held forks when the page was copied is not in this process.
+  } else {
     under_way.fetch_sub(1);
+  }
 }
 
 Fork original_fork() noexcept {
@@ -67,12 +61,15 @@ Fork original_fork() noexcept {
   return function;
 }
 
+// At the first fork the loader's lock could be somebody's who waits for it.
+[[gnu::constructor]] void look_up_early() noexcept { original_fork(); }
+
 }  // namespace
 
 void hold_forks() noexcept {
   holder.store(::pthread_self());
   held.store(true);
-  wait_until([] { return under_way.load() <= under_way_here; });
+  wait_for(2, [] { return under_way.load() <= under_way_here; });
 }
 
 void let_forks_go_on() noexcept { held.store(false); }

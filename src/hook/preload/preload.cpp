@@ -1,5 +1,5 @@
-// Preloaded into every process that the script starts, so it must cost a shell nothing: no C++ library, no constructor,
-// nothing done before PyTorch asks for its allocator.
+// Preloaded into every process that the script starts, so it must cost a shell next to nothing: no C++ library, and
+// nothing done before PyTorch asks for its allocator (but for fork, which is looked up).
 //
 // Note [Catching PyTorch]
 // It exports two functions of PyTorch's libc10.so. libtorch_cpu.so calls the first at the first tensor's allocation:
@@ -10,11 +10,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 
+#include "hook/preload/bounded_wait.h"
 #include "hook/preload/forks.h"
 #include "hook/preload/pytorch_version.h"
 #include "hook/preload/refused_calls.h"
@@ -33,11 +33,11 @@ constexpr const char* kGetCpuAllocator = "_ZN3c1015GetCPUAllocatorEv";
 constexpr const char* kGetDefaultCpuAllocator = "_ZN3c1022GetDefaultCPUAllocatorEv";
 using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
-std::atomic<pid_t> deciding_process{0};  // 0: nobody has begun
+std::atomic<pid_t> deciding_process{0};
 std::atomic<pthread_t> decider{};
-std::atomic<bool> decided{false};
+std::atomic<bool> has_begun{false}, decided{false};
 std::atomic<Session*> opened{nullptr};
-thread_local bool has_waited = false;
+[[gnu::tls_model("initial-exec")]] thread_local bool has_waited = false;
 std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
 std::atomic<GetAllocator> get_cpu_allocator{}, get_default_cpu_allocator{};  // PyTorch's, once known
 
@@ -115,28 +115,32 @@ void decide() noexcept {
   our_allocator.store(allocator);
 }
 
-// Decides once a process. A call that comes from within the decision, one of a child that was forked meanwhile after
-// all (in which nobody decides), and one that waits too long for it (its thread could hold the loader's lock that the
-// decision needs), go on with PyTorch's own allocator.
+// True for one thread of each process. A child that was copied after its parent had said that it decides, but before it
+// had begun to, has lost nothing and decides itself.
+bool is_decider(pid_t here) noexcept {
+  pid_t process = deciding_process.load();
+  while (process != here && !has_begun.load())
+    if (deciding_process.compare_exchange_weak(process, here)) return true;
+  return false;
+}
+
+// Decides once a process. A call that comes from within the decision, one of a child that was forked within it after
+// all (by a system call, say: nobody decides there), and one that waits too long for it (its thread could hold the
+// loader's lock that the decision needs), go on with PyTorch's own allocator.
 void ensure_decided() noexcept {
   if (decided.load(std::memory_order_acquire)) return;
   const pid_t here = ::getpid();
-  pid_t process = 0;
-  if (deciding_process.compare_exchange_strong(process, here)) {
+  if (is_decider(here)) {
     decider.store(::pthread_self());
     hold_forks();
+    has_begun.store(true);
     decide();
     decided.store(true, std::memory_order_release);
     let_forks_go_on();
     return;
   }
-  if (has_waited || process != here) return;
-  const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
-  for (int i = 0; i < 5000 && !decided.load(std::memory_order_acquire); ++i) {
-    if (::pthread_equal(decider.load(), ::pthread_self())) return;
-    ::nanosleep(&pause, nullptr);
-  }
-  if (decided.load(std::memory_order_acquire)) return;
+  if (has_waited || deciding_process.load() != here || ::pthread_equal(decider.load(), ::pthread_self())) return;
+  if (wait_for(5, [] { return decided.load(std::memory_order_acquire); })) return;
   has_waited = true;
   if (Session* session = opened.load())
     add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");

@@ -4,6 +4,7 @@ The children make theirs after it: the first one's process is the one that is ma
 """
 
 import os
+import signal
 import threading
 
 import torch
@@ -15,11 +16,13 @@ children = []
 while first.is_alive():
     child = os.fork()
     if child == 0:
+        signal.alarm(60)  # One that hangs would outlive the test.
         os.close(was_made)
         os.read(is_made, 1)
         torch.ones(10)
         os._exit(0)
     children.append(child)
 first.join()
+assert children
 os.close(was_made)
 print(sum(os.waitpid(child, 0)[1] for child in children), torch.ones(3).sum().item())
