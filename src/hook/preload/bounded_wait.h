@@ -9,7 +9,7 @@
 namespace spillway {
 
 // Looks again and again, with sleeps, since whoever waits may be in a signal handler. False if the condition has not
-// come true by then.
+// come true within that time.
 template <typename Condition>
 bool wait_for(std::uint64_t seconds, Condition condition) noexcept {
   const std::uint64_t end = monotonic_ns() + seconds * 1'000'000'000;

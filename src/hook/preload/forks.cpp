@@ -1,8 +1,8 @@
 // A fork while another thread starts Spillway would leave a child with half of it: libraries that are half loaded, and
 // none of the handlers that tell it that it is a child, since fork runs those only that were there when it began. (Nor
 // is there one moment that a child shows: its pages are copied one after the other, while other threads go on.) An
-// atfork handler that waits would come too late, so fork itself does. Children of vfork and posix_spawn run other
-// programs and are not meant.
+// atfork handler that waits would come too late, so fork itself does. Children of vfork and posix_spawn are left alone:
+// they run other programs.
 #include "hook/preload/forks.h"
 
 #include <dlfcn.h>
@@ -19,13 +19,15 @@ namespace {
 
 using Fork = pid_t (*)();
 
-std::atomic<bool> held{false};
+std::atomic<pid_t> held_in{0};  // the process: its children have a copy of this
 std::atomic<pthread_t> holder{};
 std::atomic<int> under_way{0};
 // Of this thread: a signal handler may fork within a fork.
 [[gnu::tls_model("initial-exec")]] thread_local int under_way_here = 0;
 
-bool may_fork() noexcept { return !held.load() || ::pthread_equal(holder.load(), ::pthread_self()) != 0; }
+bool may_fork() noexcept {
+  return held_in.load() != ::getpid() || ::pthread_equal(holder.load(), ::pthread_self()) != 0;
+}
 
 void begin_fork() noexcept {
   for (bool has_waited = false;;) {
@@ -41,38 +43,33 @@ void begin_fork() noexcept {
 
 void end_fork(bool in_child) noexcept {
   --under_way_here;
-  if (in_child) {
+  if (in_child)
     under_way.store(under_way_here);
-    held.store(false);  // Whoever held forks when the page was copied is not in this process.
-  } else {
+  else
     under_way.fetch_sub(1);
-  }
 }
+
+// What the library after this one has. It is looked up before main: at the first fork somebody could have the loader's
+// lock and wait for the child.
+std::atomic<Fork> next_fork{nullptr};
+[[gnu::constructor]] void look_up() noexcept { next_fork.store(reinterpret_cast<Fork>(::dlsym(RTLD_NEXT, "fork"))); }
 
 Fork original_fork() noexcept {
-  static std::atomic<Fork> known{nullptr};
-  if (const Fork function = known.load(std::memory_order_relaxed)) return function;
-  const auto function = reinterpret_cast<Fork>(::dlsym(RTLD_NEXT, "fork"));
-  if (function == nullptr) {
-    write_line("bug: somebody called fork, but no library has it");
-    ::_exit(1);
-  }
-  known.store(function, std::memory_order_relaxed);
-  return function;
+  if (next_fork.load() == nullptr) look_up();  // Another library's constructor forks.
+  if (const Fork function = next_fork.load()) return function;
+  write_line("bug: somebody called fork, but no library has it");
+  ::_exit(1);
 }
-
-// At the first fork the loader's lock could be somebody's who waits for it.
-[[gnu::constructor]] void look_up_early() noexcept { original_fork(); }
 
 }  // namespace
 
 void hold_forks() noexcept {
   holder.store(::pthread_self());
-  held.store(true);
+  held_in.store(::getpid());
   wait_for(2, [] { return under_way.load() <= under_way_here; });
 }
 
-void let_forks_go_on() noexcept { held.store(false); }
+void let_forks_go_on() noexcept { held_in.store(0); }
 
 }  // namespace spillway
 

@@ -21,7 +21,7 @@ std::atomic<bool> fork_has_begun{false}, fork_may_go_on{true};
 
 }  // namespace
 
-// What forks.cpp waits with.
+// Sleep and clock of the waits of forks.cpp.
 extern "C" int nanosleep(const timespec* pause, timespec* rest) {
   ++pauses;
   if (time_flies) return ++skipped_seconds, 0;
@@ -110,6 +110,7 @@ TEST_F(Forks, NobodyWaitsForEver) {
   hold_forks();
   std::thread(fork_once).join();
   EXPECT_GT(pauses, 0);
+  EXPECT_LE(pauses, 5);  // of a second each
   let_forks_go_on();
 
   fork_has_begun = false;
@@ -119,6 +120,7 @@ TEST_F(Forks, NobodyWaitsForEver) {
   while (!fork_has_begun) std::this_thread::yield();
   hold_forks();
   EXPECT_GT(pauses, 0);
+  EXPECT_LE(pauses, 2);
   fork_may_go_on = true;
   forks.join();
 }

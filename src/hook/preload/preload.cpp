@@ -73,12 +73,10 @@ void check_version(Session* session, GetAllocator function_of_pytorch) noexcept 
              .text());
 }
 
-void decide() noexcept {
-  // What the other threads that ask meanwhile go on with; they should find it without the loader.
-  const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
-  original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
+// Null: this process is not managed.
+Session* claimed_session() noexcept {
   const char* name = std::getenv(kSessionVariable);
-  if (name == nullptr || *name == '\0') return;
+  if (name == nullptr || *name == '\0') return nullptr;
   errno = 0;
   Session* session = open_session();
   opened.store(session);
@@ -94,7 +92,12 @@ void decide() noexcept {
             << "cannot open the session " << name << " that " << kSessionVariable
             << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
                .text());
-  if (!claim_ownership(*session)) return register_unmanaged(*session);
+  if (claim_ownership(*session)) return session;
+  register_unmanaged(*session);
+  return nullptr;
+}
+
+void start_torch_part(Session* session, GetAllocator function_of_pytorch) noexcept {
   check_version(session, function_of_pytorch);
   void* library = ::dlopen(session->config.torch_library.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -116,12 +119,25 @@ void decide() noexcept {
 }
 
 // True for one thread of each process. A child that was copied after its parent had said that it decides, but before it
-// had begun to, has lost nothing and decides itself.
+// had begun to load, has lost nothing (unless hold_forks() gave up) and decides itself.
 bool is_decider(pid_t here) noexcept {
   pid_t process = deciding_process.load();
   while (process != here && !has_begun.load())
     if (deciding_process.compare_exchange_weak(process, here)) return true;
   return false;
+}
+
+void decide() noexcept {
+  decider.store(::pthread_self());
+  Session* session = claimed_session();  // before such a child may
+  hold_forks();
+  has_begun.store(true);
+  // What the other threads that ask meanwhile go on with; they should find it without the loader.
+  const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
+  original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
+  if (session != nullptr) start_torch_part(session, function_of_pytorch);
+  decided.store(true, std::memory_order_release);
+  let_forks_go_on();
 }
 
 // Decides once a process. A call that comes from within the decision, one of a child that was forked within it after
@@ -130,15 +146,7 @@ bool is_decider(pid_t here) noexcept {
 void ensure_decided() noexcept {
   if (decided.load(std::memory_order_acquire)) return;
   const pid_t here = ::getpid();
-  if (is_decider(here)) {
-    decider.store(::pthread_self());
-    hold_forks();
-    has_begun.store(true);
-    decide();
-    decided.store(true, std::memory_order_release);
-    let_forks_go_on();
-    return;
-  }
+  if (is_decider(here)) return decide();
   if (has_waited || deciding_process.load() != here || ::pthread_equal(decider.load(), ::pthread_self())) return;
   if (wait_for(5, [] { return decided.load(std::memory_order_acquire); })) return;
   has_waited = true;

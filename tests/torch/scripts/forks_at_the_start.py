@@ -9,6 +9,7 @@ import threading
 
 import torch
 
+torch.empty(1, device="meta")  # What PyTorch makes once and without a tensor's memory is there for the children.
 is_made, was_made = os.pipe()
 first = threading.Thread(target=lambda: torch.empty(1024))
 first.start()
