@@ -10,13 +10,15 @@ import torch
 
 torch.empty(1, device="meta")  # What PyTorch makes once and without a tensor's memory is there for the child.
 is_made, was_made = os.pipe()
-first = threading.Thread(target=lambda: torch.empty(1024))
+go = threading.Event()
+first = threading.Thread(target=lambda: (go.wait(), torch.empty(1024)))
+first.start()  # Python may not start it within a fork.
 
 
 @ctypes.CFUNCTYPE(None)
 def before_fork():
-    first.start()
-    while "/memfd:" not in open("/proc/self/maps").read():  # Spillway's session: the thread is in the allocator.
+    go.set()
+    while "/memfd:spillway-session" not in open("/proc/self/maps").read():  # until the thread is in the allocator
         time.sleep(0)
 
 
