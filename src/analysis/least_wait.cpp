@@ -23,14 +23,11 @@ void for_each_access(const Kernel& kernel, F&& call) {
 // those come for nothing.
 class Whole {
  public:
-  // At an iteration's start: what persists, and what has been touched wholly in the iteration before.
+  // At an iteration's start: what persists, and what has been touched wholly since its birth in the iteration before.
   Whole(const Trace& trace, const Lifetimes& lifetimes)
       : trace_(trace), lifetimes_(lifetimes), whole_(trace.tensors.size()) {
     std::vector<bool> touched(trace.tensors.size());
-    for (const Kernel& kernel : trace.kernels)
-      for_each_access(kernel, [&](const Access& access) {
-        if (is_whole(access)) touched[access.tensor.value] = true;
-      });
+    for (std::size_t kernel = 0; kernel < trace.kernels.size(); ++kernel) pass(kernel, touched);
     for (std::size_t tensor = 0; tensor < whole_.size(); ++tensor) {
       const auto& from = trace.tensors[tensor].carried_from;
       whole_[tensor] = trace.tensors[tensor].persistent || (from && touched[from->value]);
@@ -38,14 +35,15 @@ class Whole {
   }
 
   bool operator[](TensorId tensor) const { return whole_[tensor.value]; }
-  void pass(std::size_t kernel) {
-    for (const TensorId born : lifetimes_.births[kernel]) whole_[born.value] = false;
-    for_each_access(trace_.kernels[kernel], [&](const Access& access) {
-      if (is_whole(access)) whole_[access.tensor.value] = true;
-    });
-  }
+  void pass(std::size_t kernel) { pass(kernel, whole_); }
 
  private:
+  void pass(std::size_t kernel, std::vector<bool>& whole) const {
+    for (const TensorId born : lifetimes_.births[kernel]) whole[born.value] = false;
+    for_each_access(trace_.kernels[kernel], [&](const Access& access) {
+      if (is_whole(access)) whole[access.tensor.value] = true;
+    });
+  }
   bool is_whole(const Access& access) const {
     return !access.sparse && access.end - access.begin == trace_[access.tensor].bytes;
   }

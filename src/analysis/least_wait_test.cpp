@@ -9,11 +9,13 @@
 namespace spillway {
 namespace {
 
-// A kernel of 10 us, 2 of them before its start, reads, or makes, one tensor of 100 KiB.
+// A kernel of 10 us, 2 of them before its start, reads, or makes, one tensor of 100 KiB, and may free it: then the next
+// iteration has the one made after that.
 struct UsedBy {
   std::uint32_t tensor;
   bool makes = false;
   Bytes until = 100_KiB;
+  bool frees = false;
 };
 constexpr BytesPerSecond kRate{1'024'000'000};  // 100 KiB in 100 us
 constexpr Nanos us(std::uint64_t count) { return {1000 * count}; }
@@ -36,6 +38,10 @@ Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector
                   .frees = {},
                   .flops = {}};
     (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = use.until});
+    if (use.frees) {
+      kernel.frees = {{use.tensor}};
+      trace.tensors[use.tensor].carried_from = TensorId{use.tensor};
+    }
     trace.kernels.push_back(kernel);
   }
   EXPECT_TRUE(validate(trace, "uses"));
@@ -63,6 +69,13 @@ TEST(LeastWait, CountsWhatIsMadeWhereItIsThereFirst) {
 TEST(LeastWait, CountsNothingOfWhatWasTouchedInParts) {
   EXPECT_EQ(wait_of(2, 3, {{2, true, 50_KiB}, {0}, {1}, {2}}, 200_KiB), us(50 - 12));
   EXPECT_EQ(wait_of(2, 3, {{2, true}, {0}, {1}, {2}}, 200_KiB), us(100 - 12));
+}
+
+// So may that of one which the iteration before has made in parts, after it had read its forerunner wholly.
+TEST(LeastWait, CountsNothingOfWhatTheIterationBeforeTouchedInParts) {
+  const UsedBy read_and_freed{.tensor = 2, .frees = true};
+  EXPECT_EQ(wait_of(2, 3, {{0}, {1}, read_and_freed, {2, true, 50_KiB}}, 200_KiB), Nanos{});
+  EXPECT_EQ(wait_of(2, 3, {{0}, {1}, read_and_freed, {2, true}}, 200_KiB), us(100 - 12));
 }
 
 // Each of four comes while nothing runs: before it the device is full of the one before.
