@@ -101,10 +101,10 @@ def worker_processes_read_tensors_of_their_parent(spillway):
 
 
 def a_fork_beside_the_start_leaves_a_whole_child(spillway):
-    for name in ("forks_at_the_start.py", "fork_just_before_the_start.py"):
-        done, report = run(spillway, script(name))
+    for arguments in ([], ["once"]):
+        done, report = run(spillway, script("forks_at_the_start.py", *arguments))
         check(done.returncode == 0 and done.stdout == "0 3.0\n", done.stdout, done.stderr)
-        check(not any("could not wait" in notice or "ended" in notice for notice in report["notices"]), report["notices"])
+        check(not any("could not wait" in notice or "process has been ended" in notice for notice in report["notices"]), report["notices"])
     check(report["unmanaged_process_count"] == 1, report)
 
 

@@ -35,7 +35,7 @@ using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
 std::atomic<pid_t> deciding_process{0};
 std::atomic<pthread_t> decider{};
-std::atomic<bool> has_begun{false}, decided{false};
+std::atomic<bool> has_begun{false}, decided{false};  // to load anything; and is through
 std::atomic<Session*> opened{nullptr};
 [[gnu::tls_model("initial-exec")]] thread_local bool has_waited = false;
 std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
