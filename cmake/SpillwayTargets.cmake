@@ -23,7 +23,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")  # -g1 names functions and lines; variables cost a fifth of the build
-set(CMAKE_CXX_FLAGS_DEBUG "-g1")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")  # tests under sanitizers take a fifth of the time that they take with -O0
 
 # A test's name and label say which build it is from, so that one CTest run can hold several builds.
 if(SPILLWAY_SANITIZE MATCHES "thread")
@@ -51,57 +51,79 @@ function(spillway_library name)
   target_link_libraries(spillway_${name} PUBLIC spillway_flags ${ARG_LIBS})
 endfunction()
 
-# spillway_test(NAME SOURCES a_test.cpp ... LIBS ... [LABEL unit] [TIMEOUT 120] [SERIAL] [THREADS]) makes one GoogleTest
-# program whose tests CTest runs one by one; SERIAL ones have the machine to themselves. In a sanitizer build the label is
-# its name. ThreadSanitizer sees only those that say THREADS: there is no race to find in code of one thread.
+macro(spillway_or variable default)
+  if(NOT ${variable})
+    set(${variable} ${default})
+  endif()
+endmacro()
+
+# Which of ./test --quick, ./test and ./test --long run a test: FROM quick (the default) is all three, FROM long the last only.
+# A test's labels are its kind (that of a sanitizer build is the build's name), and from-normal or from-long.
+function(spillway_labels variable kind from)
+  if(spillway_build_label)
+    set(kind ${spillway_build_label})
+  endif()
+  set(labels ${kind})
+  if(from MATCHES "^(normal|long)$")
+    list(APPEND labels from-${from})
+  elseif(from AND NOT from STREQUAL "quick")
+    message(FATAL_ERROR "FROM ${from}: it is quick, normal or long")
+  endif()
+  set(${variable} "${labels}" PARENT_SCOPE)
+endfunction()
+
+# CTest starts the dearest tests first, and knows nothing of their time when it runs for the first time.
+set(spillway_cost_of_cpu 30)
+set(spillway_cost_of_tidy 25)
+set(spillway_cost_of_torch 20)
+
+# spillway_test(NAME SOURCES a_test.cpp ... LIBS ... [KIND unit] [FROM quick] [TIMEOUT 300] [THREADS]) makes one GoogleTest
+# program. CTest runs each of its suites in a process (see AddSuites.cmake.in). ThreadSanitizer sees only those that say
+# THREADS: there is no race to find in code of one thread.
 function(spillway_test name)
   if(NOT SPILLWAY_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL;THREADS" "LABEL;TIMEOUT" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "KIND;FROM;TIMEOUT" "SOURCES;LIBS" ${ARGN})
   if(SPILLWAY_SANITIZE MATCHES "thread" AND NOT ARG_THREADS)
     return()
   endif()
-  set(label unit)
-  if(spillway_build_label)
-    set(label ${spillway_build_label})
-  elseif(ARG_LABEL)
-    set(label ${ARG_LABEL})
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
-  endif()
+  spillway_or(ARG_KIND unit)
+  spillway_or(ARG_TIMEOUT 300)
+  set(cost "${spillway_cost_of_${ARG_KIND}}")
+  spillway_or(cost 0)
   add_executable(${name} ${ARG_SOURCES})
   add_dependencies(unit_tests ${name})
-  target_compile_options(${name} PRIVATE -O0)  # half the time to build; the code they test is optimised as it ships
+  # The code that they test is optimised as it ships. Compiled as one they take a third of the time: most of it is GoogleTest's
+  # and RapidCheck's templates.
+  target_compile_options(${name} PRIVATE -O0)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   target_link_libraries(${name} PRIVATE spillway_flags ${ARG_LIBS} rapidcheck GTest::gtest GTest::gtest_main)
-  gtest_discover_tests(${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       TEST_PREFIX "${spillway_test_prefix}"
-                       PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL "${ARG_SERIAL}")
+  set(program ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  spillway_labels(labels ${ARG_KIND} "${ARG_FROM}")
+  string(JOIN " " emulator ${CMAKE_CROSSCOMPILING_EMULATOR})
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/AddSuites.cmake.in ${program}_suites.cmake @ONLY)
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${program}_suites.cmake)
 endfunction()
 
-# spillway_command_test(NAME COMMAND program argument ... [LABEL e2e] [TIMEOUT 300] [SERIAL] [LOCK name]) registers any other
-# program as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root; of those with a LOCK
-# one at a time.
+# spillway_command_test(NAME COMMAND program argument ... [KIND e2e] [FROM quick] [TIMEOUT 300] [COST 0] [CPUS n]) registers any other
+# program as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root. One that says CPUS gets
+# so many for itself, as far as tests are concerned: ./test tells CTest how many there are (see RESOURCE_GROUPS in CTest).
 function(spillway_command_test name)
-  if(NOT SPILLWAY_BUILD_TESTS)
+  if(NOT SPILLWAY_BUILD_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
     return()
   endif()
-  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT;LOCK" "COMMAND" ${ARGN})
-  if(SPILLWAY_SANITIZE MATCHES "thread")
-    return()
-  endif()
-  set(label e2e)
-  if(spillway_build_label)
-    set(label ${spillway_build_label})
-  elseif(ARG_LABEL)
-    set(label ${ARG_LABEL})
-  endif()
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
-  add_test(NAME ${spillway_test_prefix}${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${spillway_test_prefix}${name} PROPERTIES LABELS ${label} TIMEOUT ${ARG_TIMEOUT}
-                       RUN_SERIAL "${ARG_SERIAL}" RESOURCE_LOCK "${ARG_LOCK}" SKIP_RETURN_CODE 77
+  cmake_parse_arguments(ARG "" "KIND;FROM;TIMEOUT;COST;CPUS" "COMMAND" ${ARGN})
+  set(name ${spillway_test_prefix}${name})
+  spillway_or(ARG_KIND e2e)
+  spillway_or(ARG_TIMEOUT 300)
+  spillway_or(ARG_COST "${spillway_cost_of_${ARG_KIND}}")
+  spillway_or(ARG_COST 0)
+  spillway_labels(labels ${ARG_KIND} "${ARG_FROM}")
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} SKIP_RETURN_CODE 77
                        ENVIRONMENT "SPILLWAY=${PROJECT_BINARY_DIR}/spillway;SPILLWAY_PYTHON=${SPILLWAY_PYTHON}")
+  if(ARG_CPUS)
+    set_tests_properties(${name} PROPERTIES RESOURCE_GROUPS "${ARG_CPUS},cpus:1")
+  endif()
 endfunction()

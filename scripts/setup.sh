@@ -88,11 +88,5 @@ build() {  # build PRESET FOLDER TARGET [-DX=Y ...]
   step "Building $preset: $target (in $folder/)" cmake --build "$root/$folder" --target "$target" --parallel "$cores"
 }
 
-# setup TARGET [PACKAGE ...]: everything for the release build, and the packages named.
-setup() {
-  local target=$1
-  shift
-  install_packages "${tool_packages[@]}" "${library_packages[@]}" "$@"
-  find_python
-  build release build "$target" -DSPILLWAY_PYTHON="$python"
-}
+# build_release TARGET: for the PyTorch that find_python has found.
+build_release() { build release build "$1" -DSPILLWAY_PYTHON="$python"; }

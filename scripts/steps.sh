@@ -3,6 +3,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cores=$(nproc)
 logs=$root/build/log
+stages=$logs/stages  # name and seconds of each step, for a table at the end
 began=$SECONDS
 ticker=
 
@@ -54,4 +55,15 @@ step() {
     die "$what failed with status $status after $((SECONDS - start)) s; everything it said is in $log"
   fi
   printf '  %-52s %4d s\n' "$what" $((SECONDS - start))
+  printf '%s\t%d\n' "$what" $((SECONDS - start)) >>"$stages"
 }
+
+# beside NAME COMMAND ...: runs the command, which may have steps, beside those that follow, until `wait_for NAME`.
+declare -A jobs=()
+beside() {
+  local name=$1
+  shift
+  (tick() { :; }; "$@") &
+  jobs[$name]=$!
+}
+wait_for() { wait "${jobs[$1]}" || exit 1; }

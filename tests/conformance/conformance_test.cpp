@@ -197,7 +197,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, CpuConformance, testing::Values(EvictionMethod::
 
 TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) {
   std::uint64_t dropped_clean = 0;
-  for (std::uint64_t seed = 1; seed <= 2 * kEffort; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 2 : 3) * effort(); ++seed) {
     SCOPED_TRACE(seed);
     const Trace program = random_program(seed, 60);
     Limits limits{28 + static_cast<std::uint32_t>(seed) % 3 * 4, seed % 2 == 0 ? 0u : 10u, seed % 4 < 2, seed % 3 != 0};
@@ -212,7 +212,7 @@ TEST_P(CpuConformance, ReadsWhatARunWithoutLimitsReadsAndIsAskedWhatSimIsAsked) 
 // Such a kernel pushes its own blocks out, and whether one that it touches next is still on its way is a matter of
 // time.
 TEST_P(CpuConformance, KernelsThatAreLargerThanTheDeviceReadWhatTheyShould) {
-  for (std::uint64_t seed = 1; seed <= kEffort; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (kSanitized ? 2 : 3) * effort() / 2; ++seed) {
     SCOPED_TRACE(seed);
     Limits limits{20, seed % 2 == 0 ? 0u : 10u, true, seed % 3 != 0};
     run_on_cpu(random_program(seed, 40), limits, GetParam());

@@ -391,7 +391,7 @@ TEST_P(ForkTest, ChildrenSeeManagedAndOtherMemoryOfOneMoment) {
         rounds[thread].done.store(round);
       }
     });
-  for (int fork = 0; fork < kEffort; ++fork) {
+  for (unsigned fork = 0; fork < effort(); ++fork) {
     const ChildEnd end = in_child([&] {
       for (std::size_t thread = 0; thread < kThreads; ++thread)
         for (std::size_t word = 0; word < kWords; word += 64) {

@@ -64,6 +64,12 @@ inline std::string name_of(const testing::TestParamInfo<Case>& info) { return to
 inline const std::array kCases{Case{EvictionMethod::move, {}}, Case{EvictionMethod::copy, {}},
                                Case{EvictionMethod::move, 16_MiB}, Case{EvictionMethod::copy, 16_MiB}};
 
+// Under a sanitizer both ways of evicting, one of them with host memory; all four where there is time (./test --long).
+inline std::vector<Case> cases_here() {
+  if (kSanitized && !has_time()) return {kCases[1], kCases[2]};
+  return {kCases.begin(), kCases.end()};
+}
+
 class PagerTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {

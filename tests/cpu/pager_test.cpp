@@ -17,7 +17,7 @@
 namespace spillway {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(kCases), name_of);
+INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(cases_here()), name_of);
 
 // A plan that has nothing to do with what the program does.
 std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
@@ -77,7 +77,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
       threads.emplace_back([&, thread] {
         Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread),
                         {.most_bytes = 80 << 20, .apart = apart});
-        for (int step = 0; step < 60 * kEffort && !testing::Test::HasFailure(); ++step) {
+        for (unsigned step = 0; step < 60 * effort() && !testing::Test::HasFailure(); ++step) {
           if (step % 20 == 0) {
             const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
             pager->adopt(plan);
@@ -117,7 +117,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     for (int thread = 0; thread < kThreads; ++thread)
       threads.emplace_back([&, thread] {
         Program program(*pager, seed * 100 + static_cast<std::uint64_t>(thread), {.most_bytes = 80 << 20});
-        for (int step = 0; step < 50 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
+        for (unsigned step = 0; step < 50 * effort() && !testing::Test::HasFailure(); ++step) program.step();
         all_have_tensors.arrive_and_wait();
         program.finish();
       });
@@ -153,7 +153,7 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   for (std::uint64_t thread = 0; thread < 20; ++thread)
     threads.emplace_back([&, thread] {
       Program program(*pager, 1000 + thread, {.most_bytes = 40 << 20});
-      for (int step = 0; step < 30 * kEffort && !testing::Test::HasFailure(); ++step) program.step();
+      for (unsigned step = 0; step < 30 * effort() && !testing::Test::HasFailure(); ++step) program.step();
       program.finish();
     });
   for (std::thread& thread : threads) thread.join();
@@ -296,7 +296,7 @@ TEST_P(PagerTest, DeadBlocksAreReusedUnderPressureWithoutLosingWhatIsWritten) {
     while (!stop)
       for (std::size_t at = 0; at < 100 << 20; at += 1 << 20) static_cast<volatile std::byte*>(large)[at] = large[at];
   });
-  for (std::uint64_t round = 0; round < 100 * kEffort; ++round) {
+  for (std::uint64_t round = 0; round < 100 * effort(); ++round) {
     std::byte* tensor = granted(*pager, 3 << 20);
     fill(tensor, 3 << 20, round);
     EXPECT_TRUE(holds(tensor, 3 << 20, round));

@@ -15,7 +15,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, RandomProgramsTest, testing::Values(kCases[2], k
 
 TEST_P(RandomProgramsTest, SeeTheBytesThatTheyWrote) {
   const char* wanted = std::getenv("SPILLWAY_TEST_PROGRAMS");
-  const std::uint64_t programs = (wanted != nullptr ? std::stoull(wanted) : 5'000) / (kSanitized ? 40 : 1);
+  const std::uint64_t programs = (wanted != nullptr ? std::stoull(wanted) : 1'500) / (kSanitized ? 40 : 1);
   PagerConfig small = config();
   small.device = kBlockBytes * 8;
   small.host = kBlockBytes * 12;

@@ -24,4 +24,22 @@ std::uint64_t resident_bytes(const MemoryRange& range) {
   return pages * kPage;
 }
 
+namespace {
+std::uint64_t word(std::size_t index, std::uint64_t seed) {
+  return (seed * 0x9E3779B97F4A7C15u) ^ (index * 0xBF58476D1CE4E5B9u);
+}
+}  // namespace
+
+void fill(std::byte* at, std::size_t bytes, std::uint64_t seed) {
+  auto* words = reinterpret_cast<std::uint64_t*>(at);
+  for (std::size_t index = 0; index < bytes / sizeof *words; ++index) words[index] = word(index, seed);
+}
+
+bool holds(const std::byte* at, std::size_t bytes, std::uint64_t seed) {
+  const auto* words = reinterpret_cast<const std::uint64_t*>(at);
+  for (std::size_t index = 0; index < bytes / sizeof *words; ++index)
+    if (words[index] != word(index, seed)) return false;
+  return true;
+}
+
 }  // namespace spillway

@@ -29,7 +29,11 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_fea
 #else
 inline constexpr bool kSanitized = false;
 #endif
-inline constexpr int kEffort = kSanitized ? 1 : 3;  // how much random work a test does: sanitizers are slow
+
+// Where there is time (./test --long) tests do more.
+inline bool has_time() { return std::getenv("SPILLWAY_TEST_LONG") != nullptr; }
+// How much random work a test does: sanitizers are slow.
+inline unsigned effort() { return (kSanitized ? 1 : 2) * (has_time() ? 3 : 1); }
 
 // A directory on a real disk; tests must not spill into a tmpfs.
 inline std::string spill_directory() {
@@ -140,16 +144,7 @@ class SlowIo final : public BlockIo {
 };
 
 // Bytes that tell blocks and versions apart.
-inline void fill(std::byte* at, std::size_t bytes, std::uint64_t seed) {
-  auto* words = reinterpret_cast<std::uint64_t*>(at);
-  for (std::size_t index = 0; index < bytes / sizeof *words; ++index)
-    words[index] = (seed * 0x9E3779B97F4A7C15u) ^ (index * 0xBF58476D1CE4E5B9u);
-}
-inline bool holds(const std::byte* at, std::size_t bytes, std::uint64_t seed) {
-  const auto* words = reinterpret_cast<const std::uint64_t*>(at);
-  for (std::size_t index = 0; index < bytes / sizeof *words; ++index)
-    if (words[index] != ((seed * 0x9E3779B97F4A7C15u) ^ (index * 0xBF58476D1CE4E5B9u))) return false;
-  return true;
-}
+void fill(std::byte* at, std::size_t bytes, std::uint64_t seed);
+bool holds(const std::byte* at, std::size_t bytes, std::uint64_t seed);
 
 }  // namespace spillway

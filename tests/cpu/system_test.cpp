@@ -414,8 +414,9 @@ class LateIo final : public BlockIo {
 TEST_P(PagerSystemTest, ADiskThatTakesATenthOfASecondCostsTimeOnly) {
   PagerConfig config = PagerTest::config();
   config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<LateIo>(std::move(io)); };
+  config.device = kBlockBytes * 20;
   auto pager = started(config);
-  constexpr std::size_t kBytes = 12 * kBlockBytes.value;
+  constexpr std::size_t kBytes = 6 * kBlockBytes.value;
   std::vector<std::byte*> tensors;
   for (std::size_t index = 0; index < 4; ++index) {
     tensors.push_back(granted(*pager, kBytes));

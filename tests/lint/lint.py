@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | names | headers BUILD | tidy BUILD FOLDER sources|tests
+"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | names | alone BUILD | tidy BUILD FOLDER sources|tests
 
-Each is one test of CTest. headers and tidy remember in BUILD/lint what passed, and look again only at what changed.
+Each is one test of CTest. alone and tidy remember in BUILD/lint what passed, and look again only at what changed.
 """
 import os
 import re
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from cache import Cache, inputs_of
-from sources import FOLDERS, ROOT, arguments_for_header, compile_commands, is_test, ours, precompiled, union
+from sources import FOLDERS, ROOT, arguments_for_header, compile_commands, is_test, ours, union
 
 LONGEST_FILE = 800
 # Arrows point down only: a folder includes itself and those before it in this list ...
@@ -81,37 +81,28 @@ def check_names():
     return bool(twice)
 
 
-def check_header(header, arguments, cache):
-    depfile = cache.folder / (str(header).replace("/", "-") + ".d")
-    command = ["g++", *arguments, "-fsyntax-only", "-MMD", "-MF", str(depfile), "-MT", "header", "-include", str(ROOT / header),
-               "-x", "c++", "/dev/null"]
+def compiles_alone(file, arguments, cache):
+    depfile = cache.folder / (str(file).replace("/", "-") + ".d")
+    input = ["-include", str(ROOT / file), "-x", "c++", "/dev/null"] if file.suffix == ".h" else [str(ROOT / file)]
+    command = ["g++", *arguments, "-fsyntax-only", "-MMD", "-MF", str(depfile), "-MT", "file", *input]
     key = " ".join(command)
-    if cache.passed(header, key):
+    if cache.passed(file, key):
         return True
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        print(f"{header} does not compile alone:\n{done.stderr}", flush=True)
+        print(f"{file} does not compile alone:\n{done.stderr}", flush=True)
         return False
-    cache.remember(header, key, inputs_of(depfile.read_text(), ROOT))
+    cache.remember(file, key, inputs_of(depfile.read_text(), ROOT))
     return True
 
 
-def is_proven(header, sources):
-    """Whether the build itself shows that the header compiles alone: the file of its name includes it before all else."""
-    source = header.with_suffix(".cpp")
-    if source not in sources:
-        return False
-    first = re.search(r'^#include (.*)$', (ROOT / source).read_text(), re.M)
-    return first is not None and first[1].strip('"') in (header.name, "/".join(header.parts[1:]))
-
-
-def check_headers(build):
-    commands, cache = compile_commands(build), Cache(Path(build) / "lint/headers")
-    sources = commands.keys() - precompiled(build)
-    headers = [header for header in ours(".h") if not is_proven(header, sources)]
+def check_alone(build):
+    """Each file includes what it needs; the build, which compiles the files of a folder as one, does not show that."""
+    commands, cache = compile_commands(build), Cache(Path(build) / "lint/alone")
+    arguments = {header: arguments_for_header(header, commands) for header in ours(".h")} | commands
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        good = list(pool.map(lambda h: check_header(h, arguments_for_header(h, commands), cache), headers))
-    print(f"{sum(good)} of {len(headers)} headers that the build does not compile alone compile alone")
+        good = list(pool.map(lambda file: compiles_alone(file, arguments[file], cache), arguments))
+    print(f"{sum(good)} of {len(good)} files compile alone")
     return not all(good)
 
 
@@ -145,7 +136,7 @@ def check_tidy(build, folder, kind):
 
 def main():
     checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "names": check_names,
-              "headers": check_headers, "tidy": check_tidy}
+              "alone": check_alone, "tidy": check_tidy}
     if len(sys.argv) < 2 or sys.argv[1] not in checks:
         sys.exit(__doc__)
     status = checks[sys.argv[1]](*sys.argv[2:])

@@ -1,5 +1,6 @@
 """Which files are ours, and how the build compiles them."""
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -17,30 +18,22 @@ def is_test(file):
     return file.stem.endswith("_test") or file.parts[0] == "tests"
 
 
-def precompiled(build):
-    """The source files, relative to the root, that see a precompiled header before their first line."""
-    entries = json.loads((Path(build) / "compile_commands.json").read_text())
-    return {Path(entry["file"]).relative_to(ROOT) for entry in entries
-            if "/cmake_pch.hxx " in entry["command"] and Path(entry["file"]).is_relative_to(ROOT)}
-
-
 def compile_commands(build):
-    """Source file, relative to the root -> what its compiler is told, without precompiled header, input and output."""
+    """Source file, relative to the root -> what its compiler is told, without input and output. Files that are compiled as one
+    (a unity build) are told the same."""
     commands = {}
     for entry in json.loads((Path(build) / "compile_commands.json").read_text()):
-        source = Path(entry["file"])
-        if not source.is_relative_to(ROOT):
-            continue
-        words, kept = shlex.split(entry["command"])[1:], []
+        compiled, words, kept = Path(entry["file"]), shlex.split(entry["command"])[1:], []
         while words:
             word = words.pop(0)
             if word == "-o":
                 words.pop(0)
-            elif word == "-include" and words[0].endswith("/cmake_pch.hxx"):  # g++'s own: clang refuses it
-                words.pop(0)
-            elif word not in ("-c", "-Winvalid-pch", str(source)):
+            elif word not in ("-c", str(compiled)):
                 kept.append(word)
-        commands[source.relative_to(ROOT)] = kept
+        sources = re.findall(r'^#include "(.*)"$', compiled.read_text(), re.M) if compiled.parent.name == "Unity" else [compiled]
+        for source in map(Path, sources):
+            if source.is_relative_to(ROOT) and not source.is_relative_to(build):
+                commands[source.relative_to(ROOT)] = kept
     return commands
 
 

@@ -3,9 +3,10 @@ a run without limits, and the report says so once."""
 
 import subprocess
 
-from limited_runs import MIB, check, run, run_all, script, skip
+from cases import MIB, check, long, main, run, script, skip
 
 
+@long()
 def compiled_kernels_are_paged(spillway):
     command = script("compiled.py")
     alone = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -18,4 +19,4 @@ def compiled_kernels_are_paged(spillway):
     check(done.stderr.count("torch.compile") == 1, done.stderr)
 
 
-run_all(compiled_kernels_are_paged)
+main()

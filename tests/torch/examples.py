@@ -6,20 +6,19 @@ import subprocess
 import sys
 import tempfile
 
-from limited_runs import check, run_all
-from planned_runs import EXAMPLES, half_of, run
+from cases import EXAMPLES, check, half_of, long, main, normal, train, without_times
 
 SMALL = {
-    "train_gpt.py": ["--layers", "2", "--width", "512", "--batch", "2", "--length", "64", "--words", "8000"],
-    "train_bert.py": ["--layers", "2", "--batch", "2", "--length", "32"],
-    "train_vit.py": ["--layers", "5", "--batch", "4"],
-    "finetune_lora.py": ["--layers", "2", "--batch", "2", "--length", "64"],
-    "train_dataloader.py": ["--batch", "8", "--size", "64"],
+    "train_gpt": ["--layers", "2", "--width", "512", "--batch", "2", "--length", "64", "--words", "8000"],
+    "train_bert": ["--layers", "2", "--batch", "2", "--length", "32"],
+    "train_vit": ["--layers", "5", "--batch", "4"],
+    "finetune_lora": ["--layers", "2", "--batch", "2", "--length", "64"],
+    "train_dataloader": ["--batch", "8", "--size", "64"],
 }
 
 
 def limited(spillway, memory, name, *options):
-    return run(spillway, memory, "auto", EXAMPLES, name, *SMALL[name], *options)
+    return train(spillway, memory, "auto", EXAMPLES, f"{name}.py", *SMALL[name], *options)
 
 
 def half_of_what(spillway, name):
@@ -27,22 +26,25 @@ def half_of_what(spillway, name):
 
 
 def alone(name, *options):
-    line = [sys.executable, os.path.join(EXAMPLES, name), *SMALL[name], *options]
-    printed = subprocess.run(line, capture_output=True, text=True, check=True, timeout=300).stdout
-    return [line.partition(" seconds")[0] for line in printed.splitlines()]
+    line = [sys.executable, os.path.join(EXAMPLES, f"{name}.py"), *SMALL[name], *options]
+    return without_times(subprocess.run(line, capture_output=True, text=True, check=True, timeout=300).stdout)
 
 
-def each_is_the_same_with_half_the_memory(spillway):
-    for name in SMALL:
-        memory = half_of_what(spillway, name)
-        printed, report = limited(spillway, memory, name, "--steps", "6")
-        check(printed == alone(name, "--steps", "6") and len(printed) == 7, name, printed)
-        check(sum(report["moved_bytes"].values()) > 0, name, memory, report)
-        print("ok", name, memory, [iteration["phase"] for iteration in report["iterations"]], flush=True)
+@normal("train_gpt")
+@long("train_bert")
+@long("train_vit")
+@long("finetune_lora")
+@long("train_dataloader")
+def the_same_with_half_the_memory(spillway, name):
+    memory = half_of_what(spillway, name)
+    printed, report = limited(spillway, memory, name, "--steps", "6")
+    check(printed == alone(name, "--steps", "6") and len(printed) == 7, name, printed)
+    check(sum(report["moved_bytes"].values()) > 0, name, memory, report)
+    print("ok", name, memory, [iteration["phase"] for iteration in report["iterations"]], flush=True)
 
 
-def one_that_is_resumed_is_the_same(spillway):
-    name = "train_dataloader.py"
+@long("train_dataloader")
+def the_same_when_resumed(spillway, name):
     memory = half_of_what(spillway, name)
     with tempfile.TemporaryDirectory() as folder:
         resumed = ["--checkpoint", os.path.join(folder, "checkpoint")]
@@ -51,5 +53,4 @@ def one_that_is_resumed_is_the_same(spillway):
     check(first[:-1] + rest == alone(name, "--steps", "8"), first, rest)
 
 
-if __name__ == "__main__":
-    run_all(each_is_the_same_with_half_the_memory, one_that_is_resumed_is_the_same)
+main()

@@ -7,9 +7,10 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from limited_runs import MIB, check, run, run_all, script, skip
+from cases import MIB, check, main, normal, run, script, skip
 
 
+@normal()
 def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spillway):
     if not os.path.exists("/sbin/mkfs.ext4"):
         skip("there is no /sbin/mkfs.ext4")
@@ -54,6 +55,7 @@ def leave_holes(path, size):
                 raise OSError(ctypes.get_errno(), "fallocate")
 
 
+@normal()
 def two_runs_share_a_small_disk_and_give_it_back_at_their_ends(spillway):
     if not os.path.exists("/sbin/mkfs.ext4"):
         skip("there is no /sbin/mkfs.ext4")
@@ -89,7 +91,4 @@ def two_runs_share_a_small_disk_and_give_it_back_at_their_ends(spillway):
         check(unmounted.returncode == 0, unmounted.stderr)
 
 
-run_all(
-    a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run,
-    two_runs_share_a_small_disk_and_give_it_back_at_their_ends,
-)
+main()

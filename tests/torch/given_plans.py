@@ -8,11 +8,10 @@ import subprocess
 import sys
 import tempfile
 
-from limited_runs import check, run_all
-from planned_runs import SCRIPTS
+from cases import SCRIPTS, check, long, main, normal
 
 SCRIPT = os.path.join(SCRIPTS, "two_layers.py")
-MEMORY = "64MiB"  # the least for two CPUs
+MEMORY = "64MiB"
 
 
 def run(spillway, folder, width, *options):
@@ -50,6 +49,7 @@ def commands(trace, chance):
             "prefetches": sorted(prefetches, key=lambda one: one["at_kernel"])}
 
 
+@long()
 def a_plan_made_wrong_on_purpose_changes_no_result(spillway):
     with tempfile.TemporaryDirectory() as folder:
         expected, _ = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
@@ -64,6 +64,7 @@ def a_plan_made_wrong_on_purpose_changes_no_result(spillway):
             print("ok a wrong plan, faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
 
 
+@normal()
 def plans_of_other_runs(spillway):
     with tempfile.TemporaryDirectory() as folder:
         expected, first = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
@@ -95,4 +96,4 @@ def plans_of_other_runs(spillway):
         print("ok another iteration's plan and a senseless one are refused", flush=True)
 
 
-run_all(plans_of_other_runs, a_plan_made_wrong_on_purpose_changes_no_result)
+main()

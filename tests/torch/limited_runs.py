@@ -7,43 +7,22 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-MIB = 1 << 20
+from cases import MIB, SCRIPTS, check, long, main, normal, quick, run, script
 
-
-def script(name, *arguments):
-    return [sys.executable, os.path.join(HERE, "scripts", name), *arguments]
-
-
-def run(spillway, command, *options, before=()):
-    """What a run at the least budget printed and said; `before`: a program that starts it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "report.json")
-        limits = ["--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--json", path]
-        line = [*before, spillway, "run", *limits, *options, "--", *command]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=300)
-        if not os.path.exists(path):
-            return done, None
-        with open(path, encoding="utf-8") as file:
-            return done, json.load(file)
-
-
-def check(condition, *evidence):
-    if not condition:
-        raise AssertionError("\n".join(map(str, evidence)))
-
-
-def results_do_not_depend_on_the_memory(spillway):
+@quick(cpus=2)
+@normal("--eviction-path", "copy", cpus=2)
+@normal("--host-memory", "64MiB")
+def results_do_not_depend_on_the_memory(spillway, *options):
     command = script("larger_than_memory.py")
     expected = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    for options in (["--eviction-path", "copy"], ["--host-memory", "64MiB"], []):
-        done, report = run(spillway, command, *options)
-        check(done.returncode == 0 and done.stdout == expected, done.stdout, expected, done.stderr)
-        check(report["faults"] > 100 and report["moved_bytes"]["ssd_to_device"] > 100 * MIB, report)
-        check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
-        check((report["plan"] is None) == (report["no_plan_because"] is not None), report["plan"], report["no_plan_because"])
+    done, report = run(spillway, command, *options)
+    check(done.returncode == 0 and done.stdout == expected, done.stdout, expected, done.stderr)
+    check(report["faults"] > 100 and report["moved_bytes"]["ssd_to_device"] > 100 * MIB, report)
+    check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+    check((report["plan"] is None) == (report["no_plan_because"] is not None), report["plan"], report["no_plan_because"])
 
 
+@normal()
 def what_is_larger_than_the_memory_is_named(spillway):
     for part, named in ((0.9, False), (1.1, True)):
         code = f"import os, torch; torch.zeros(int({part} * len(os.sched_getaffinity(0)) * (32 << 20) / 4)).add_(1)"
@@ -52,16 +31,23 @@ def what_is_larger_than_the_memory_is_named(spillway):
         check(("aten::add_ is given" in done.stderr or "aten::zero_ is given" in done.stderr) == named, part, done.stderr)
 
 
-def every_end_has_its_status_and_its_report(spillway):
-    for end, status in {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}.items():
+STATUS = {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}
+
+
+@normal("plainly", "interrupt", "kill")
+@long("exception", "os._exit", "abort")
+def every_end_has_its_status_and_its_report(spillway, *ends):
+    for end in ends:
+        status = STATUS[end]
         done, report = run(spillway, script("ends.py", end))
         check(done.returncode == status and report["exit_status"] == status, end, done.returncode, report, done.stderr)
         check(report["first_touches"] > 70 and report["moved_bytes"]["device_to_ssd"] > 90 * MIB, end, report)
         check(("KeyboardInterrupt" in done.stderr) == (end == "interrupt"), end, done.stderr)
 
 
+@normal()
 def a_recorded_iteration_survives_any_end(spillway):
-    name = os.path.join(HERE, "scripts", "embedding_lstm.py")
+    name = os.path.join(SCRIPTS, "embedding_lstm.py")
     command = [sys.executable, "-c", f"exec(open({name!r}).read()); import os; os.kill(os.getpid(), 9)"]
     with tempfile.TemporaryDirectory() as folder:
         done, report = run(spillway, command, "--record", folder)
@@ -73,6 +59,7 @@ def a_recorded_iteration_survives_any_end(spillway):
         check(done.returncode == 127 and os.path.exists(report["trace_file"]), done.returncode, done.stderr)
 
 
+@normal()
 def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
     done, report = run(spillway, script("fills_memory.py"), "--ssd-capacity", "128MiB")
     check(done.returncode == 0, done.stdout, done.stderr)
@@ -81,6 +68,7 @@ def running_out_of_all_memory_is_pytorchs_error_and_can_be_caught(spillway):
     check(report["peak_ssd_bytes"] <= 128 * MIB, report)
 
 
+@normal()
 def calls_that_would_keep_pages_from_moving_fail_at_once(spillway):
     done, report = run(spillway, script("locks_pages.py"))
     check(done.returncode == 0, done.stdout, done.stderr)
@@ -92,49 +80,27 @@ def calls_that_would_keep_pages_from_moving_fail_at_once(spillway):
     check(report["moved_bytes"]["ssd_to_device"] > 0, report)
 
 
-def worker_processes_read_tensors_of_their_parent(spillway):
-    for arguments in (["fork"], ["fork", "shared"], ["spawn"]):
-        done, _ = run(spillway, script("workers.py", *arguments))
-        check(done.returncode == 0 and "total 8386560.0" in done.stdout, arguments, done.stdout, done.stderr)
+@normal("fork")
+@long("fork", "shared")
+@long("spawn")
+def worker_processes_read_tensors_of_their_parent(spillway, *how):
+    done, _ = run(spillway, script("workers.py", *how))
+    check(done.returncode == 0 and "total 8386560.0" in done.stdout, done.stdout, done.stderr)
+
+
+@normal()
+def a_child_and_its_child_see_their_moment(spillway):
     done, _ = run(spillway, script("forks.py"))
     check(done.returncode == 0 and done.stdout.split() == ["inner", "0.0", "child", "0.0", "parent", "1.0"], done.stdout, done.stderr)
 
 
-def a_fork_beside_the_start_leaves_a_whole_child(spillway):
-    for arguments in ([], ["once"]):
-        done, report = run(spillway, script("forks_at_the_start.py", *arguments))
-        check(done.returncode == 0 and done.stdout == "0 3.0\n", done.stdout, done.stderr)
-        check(not any("could not wait" in notice or "process has been ended" in notice for notice in report["notices"]), report["notices"])
-    check(report["unmanaged_process_count"] == 1, report)
+@long(cpus=2)
+@long("once", cpus=2)
+def a_fork_beside_the_start_leaves_a_whole_child(spillway, *how):
+    done, report = run(spillway, script("forks_at_the_start.py", *how))
+    check(done.returncode == 0 and done.stdout == "0 3.0\n", done.stdout, done.stderr)
+    check(not any("could not wait" in notice or "process has been ended" in notice for notice in report["notices"]), report["notices"])
+    check(how != ("once",) or report["unmanaged_process_count"] == 1, report)
 
 
-def skip(reason):
-    print("skipped:", reason)
-    sys.exit(77)
-
-
-def run_all(*tests):
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    done, _ = run(sys.argv[1], ["true"])
-    if os.getuid() != 0 and "page faults cannot be served" in done.stderr:
-        skip(done.stderr)
-    for test in tests:
-        test(sys.argv[1])
-        print("ok", test.__name__, flush=True)
-
-
-def main():
-    run_all(
-        results_do_not_depend_on_the_memory,
-        what_is_larger_than_the_memory_is_named,
-        every_end_has_its_status_and_its_report,
-        a_recorded_iteration_survives_any_end,
-        running_out_of_all_memory_is_pytorchs_error_and_can_be_caught,
-        calls_that_would_keep_pages_from_moving_fail_at_once,
-        worker_processes_read_tensors_of_their_parent,
-        a_fork_beside_the_start_leaves_a_whole_child,
-    )
-
-
-if __name__ == "__main__":
-    main()
+main()

@@ -1,31 +1,12 @@
-"""planned_runs.py SPILLWAY steady|changing: a script with half the memory that it needs is planned for once an iteration has
-repeated itself, and goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
+"""planned_runs.py SPILLWAY: a script with half the memory that it needs is planned for once an iteration has repeated itself, and
+goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
 
 import itertools
 import json
 import os
-import subprocess
-import sys
 import tempfile
 
-from limited_runs import check, run_all
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLES = os.path.join(HERE, "..", "..", "examples")
-SCRIPTS = os.path.join(HERE, "scripts")
-
-
-def run(spillway, memory, policy, folder, *script, options=()):
-    """The lines of the script without its times, and the report."""
-    with tempfile.TemporaryDirectory() as results:
-        path = os.path.join(results, "report.json")
-        command = [spillway, "run", "--device-memory", memory, "--policy", policy, "--json", path, *options, "--", sys.executable]
-        command += [os.path.join(folder, script[0]), *script[1:]]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-    check(done.returncode == 0, done.stderr)
-    return [line.partition(" seconds")[0] for line in done.stdout.splitlines()], report
+from cases import EXAMPLES, SCRIPTS, check, half_of, long, main, normal, train
 
 
 def check_costs(report, named=False):
@@ -49,24 +30,22 @@ def check_moves(report):
         check(least * 0.95 <= moved <= predicted * 1.1 + (8 << 20), way, moved, predicted, least)
 
 
-def half_of(report):
-    return f"{report['peak_device_bytes'] // 2 >> 20}MiB"
-
-
-def steady_scripts(spillway):
+@normal("auto")
+@long("g10-once", "g10-clean", "furthest-ahead", "furthest-lean")
+def a_steady_script(spillway, *policies):
     script = (EXAMPLES, "train_resnet.py", "--batch", "4", "--size", "96", "--steps", "8")
-    expected, unlimited = run(spillway, "4GiB", "auto", *script)
+    expected, unlimited = train(spillway, "4GiB", "auto", *script)
     check(unlimited["plan"] is None and unlimited["faults"] == 0, "what fits was planned for", unlimited)
     check([phase["name"] for phase in unlimited["phases"]] == ["in memory"], unlimited["phases"])
     check(unlimited["advice"]["kind"] == "fits" and unlimited["most_moved_tensors"] == [], unlimited)
-    printed, paging = run(spillway, half_of(unlimited), "uvm", *script)
+    printed, paging = train(spillway, half_of(unlimited), "uvm", *script)
     paged = paging["iterations"][-1]["faults"]
     check(printed == expected and paged > 50, printed, expected, paging)
     check([phase["name"] for phase in paging["phases"]] == ["demand paging"], paging["phases"])
     check(paging["advice"]["kind"] == "waits" and "uvm plans nothing" in paging["advice"]["sentence"], paging["advice"])
     check_costs(paging)
-    for policy in ("auto", "g10-once", "g10-clean", "furthest-ahead", "furthest-lean"):
-        printed, report = run(spillway, half_of(unlimited), policy, *script)
+    for policy in policies:
+        printed, report = train(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] and report["plan"]["adopted_at_iteration"] <= 6, report)
         check(policy == "auto" or report["plan"]["policy"] == policy, report["plan"])
@@ -80,39 +59,41 @@ def steady_scripts(spillway):
         print("ok", policy, "faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
 
 
+@long()
 def results_in_another_place_each_time(spillway):
     script = (SCRIPTS, "puts_down.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    paged = run(spillway, half_of(unlimited), "uvm", *script)[1]["iterations"][-1]["faults"]
-    printed, report = run(spillway, half_of(unlimited), "g10-clean", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    paged = train(spillway, half_of(unlimited), "uvm", *script)[1]["iterations"][-1]["faults"]
+    printed, report = train(spillway, half_of(unlimited), "g10-clean", *script)
     check(printed == expected, printed, expected)
     check(report["plan"] and report["plan"]["given_up_at_iteration"] is None, report["plan"])
     check(report["iterations"][-1]["faults"] * 10 < paged, paged, report["iterations"])
     print("ok results in another place each time, faults", report["iterations"][-1]["faults"], "of", paged, flush=True)
 
 
-def tensors_that_are_replaced(spillway):
+@long("auto")
+@long("furthest-lean")
+def tensors_that_are_replaced(spillway, policy):
     """No plan moves them, but what else moves was predicted with them."""
     script = (SCRIPTS, "averages.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    for policy in ("auto", "furthest-lean"):
-        printed, report = run(spillway, half_of(unlimited), policy, *script)
-        check(printed == expected, printed, expected)
-        planned = report["iterations"][-1]["phase"] == "planned"
-        check(planned or policy == "auto", report["iterations"])  # Which may find paging as good, or give its plan up.
-        if planned:
-            check_moves(report)
-        print("ok tensors that are replaced", policy, report["plan"], report["iterations"][-1], flush=True)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), policy, *script)
+    check(printed == expected, printed, expected)
+    planned = report["iterations"][-1]["phase"] == "planned"
+    check(planned or policy == "auto", report["iterations"])  # Which may find paging as good, or give its plan up.
+    if planned:
+        check_moves(report)
 
 
-def host_memory(spillway):
+@long("160MiB", "64MiB")
+def host_memory(spillway, *sizes):
     """No plan counts on what is taken there by what nobody uses, which has lain there since before the plan."""
     script = (SCRIPTS, "keeps_data.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    for host in ("160MiB", "64MiB"):
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    for host in sizes:
         with tempfile.TemporaryDirectory() as results:
             record = os.path.join(results, "record")
-            printed, report = run(spillway, "128MiB", "furthest-ahead", *script, options=("--host-memory", host, "--record", record))
+            printed, report = train(spillway, "128MiB", "furthest-ahead", *script, options=("--host-memory", host, "--record", record))
             with open(os.path.join(record, "blocks.plan"), encoding="utf-8") as file:
                 to_host = [eviction for eviction in json.load(file)["evictions"] if eviction["to"] == "host"]
         check(printed == expected, printed, expected)
@@ -124,10 +105,11 @@ def host_memory(spillway):
         print("ok host memory of", host, moved, "faults", last["faults"], flush=True)
 
 
-def scripts_that_change(spillway):
+@normal()
+def a_script_that_changes(spillway):
     script = (SCRIPTS, "larger_batch.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    printed, report = run(spillway, half_of(unlimited), "g10", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), "g10", *script)
     faults = [iteration["faults"] for iteration in report["iterations"]]
     check(printed == expected, printed, expected)
     check(report["replans"] >= 1 and report["plan"]["followed_since_iteration"] > 12, report)  # The batch changes at the tenth.
@@ -135,11 +117,12 @@ def scripts_that_change(spillway):
     print("ok another plan when the batch has changed, faults", faults, flush=True)
 
 
+@long()
 def models_in_turns(spillway):
     """Whose turn it is their memory tells, and who is long overdue is no part of the next plan."""
     script = (SCRIPTS, "takes_turns.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    printed, report = run(spillway, half_of(unlimited), "g10", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), "g10", *script)
     check(printed == expected, printed, expected)
     iterations, rounds = report["iterations"], 8
     moved = [iteration["moved_in_bytes"] for iteration in iterations]
@@ -149,66 +132,73 @@ def models_in_turns(spillway):
     print("ok models in turns, and one alone, moved", moved, flush=True)
 
 
+@long()
 def scripts_that_never_settle(spillway):
     script = (EXAMPLES, "train_unsteady.py", "--steps", "8", "--batch", "4", "--layers", "4")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
     faults = {}
     for policy in ("uvm", "deepum"):
-        printed, report = run(spillway, half_of(unlimited), policy, *script)
+        printed, report = train(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         faults[policy] = [iteration["faults"] for iteration in report["iterations"]]
     check(sum(faults["deepum"][3:]) * 5 < sum(faults["uvm"][3:]), faults)
     print("ok what kernels use is learned though every step has another shape, faults", faults, flush=True)
 
 
-def frozen_weights(spillway):
+@long()
+@normal("numpy")
+def frozen_weights(spillway, way=""):
     """What operators say they write, against the bytes: nothing of what they left unsaid has changed, unless through numpy."""
-    for way in ("", "numpy"):
-        script = (SCRIPTS, "frozen.py", *way.split())
-        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-        printed, report = run(spillway, half_of(unlimited), "g10-clean", *script)
-        check(printed == expected, printed, expected)
-        check(report["plan"]["policy"] == "g10-clean", report)
-        check(way or report["clean_drops_bytes"] > 20 << 20, report["clean_drops_bytes"], report["moved_bytes"])
-        check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
-        print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
+    script = (SCRIPTS, "frozen.py", *way.split())
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), "g10-clean", *script)
+    check(printed == expected, printed, expected)
+    check(report["plan"]["policy"] == "g10-clean", report)
+    check(way or report["clean_drops_bytes"] > 20 << 20, report["clean_drops_bytes"], report["moved_bytes"])
+    check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
+    print("ok frozen weights", way, report["clean_drops_bytes"], report["unseen_writes"], flush=True)
 
 
-def inference(spillway):
+@normal("auto")
+@long("deepum", "deepum-clean", "auto", "auto:numpy")
+def inference(spillway, *ways):
     """No iteration is planned for, and what is only read is written once all the same, but under DeepUM as published."""
     written = {}
-    for way, policy in (("", "deepum"), ("", "deepum-clean"), ("", "auto"), ("numpy", "auto")):
-        script = (SCRIPTS, "infers.py", *way.split())
-        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-        printed, report = run(spillway, half_of(unlimited), policy, *script)
+    for policy, *through in (way.split(":") for way in ways):
+        script = (SCRIPTS, "infers.py", *through)
+        expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+        printed, report = train(spillway, half_of(unlimited), policy, *script)
         check(printed == expected, printed, expected)
         check(report["plan"] is None, report["plan"])
-        check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
+        check((report["unseen_writes"] > 0) == bool(through), report["unseen_writes"])
         check((report["clean_drops_bytes"] > 0) == (policy != "deepum"), policy, report["clean_drops_bytes"])
-        written[policy + way] = report["moved_bytes"]["device_to_ssd"]
-    check(written["auto"] * 2 < written["deepum"] and written["deepum-clean"] * 2 < written["deepum"], written)
+        written.setdefault(policy, report["moved_bytes"]["device_to_ssd"])
+    if "deepum" in written:
+        check(max(written["auto"], written["deepum-clean"]) * 2 < written["deepum"], written)
     print("ok inference, written:", written, flush=True)
 
 
-def gradients_that_are_read_late(spillway):
+@long()
+@long("zeroes")
+def gradients_that_are_read_late(spillway, *way):
     """What leaves because it only waits to be freed comes back if the script wants it all the same."""
-    for way in ("", "zeroes"):
-        script = (SCRIPTS, "late_gradients.py", *way.split())
-        expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-        for policy in ("g10-clean", "furthest-ahead"):
-            printed, report = run(spillway, half_of(unlimited), policy, *script)
-            check(printed == expected, printed, expected)
-            check(report["plan"]["policy"] == policy, report)
-            faults = [iteration["faults"] for iteration in report["iterations"]]
-            check(way or faults[10] > faults[7], "gradients did not leave", faults)  # Step 9 has read them.
-            print("ok late gradients", way, policy, faults, flush=True)
+    script = (SCRIPTS, "late_gradients.py", *way)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    for policy in ("g10-clean", "furthest-ahead"):
+        printed, report = train(spillway, half_of(unlimited), policy, *script)
+        check(printed == expected, printed, expected)
+        check(report["plan"]["policy"] == policy, report)
+        faults = [iteration["faults"] for iteration in report["iterations"]]
+        check(way or faults[10] > faults[7], "gradients did not leave", faults)  # Step 9 has read them.
+        print("ok late gradients", policy, faults, flush=True)
 
 
+@long()
 def evaluations_of_the_same_shape(spillway):
     """They are no part of the planned iteration: the one after them is followed as any other."""
     script = (SCRIPTS, "evaluates.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    printed, report = run(spillway, f"{unlimited['peak_device_bytes'] * 65 // 100 >> 20}MiB", "g10", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, f"{unlimited['peak_device_bytes'] * 65 // 100 >> 20}MiB", "g10", *script)
     check(printed == expected, printed, expected)
     faults = [iteration["faults"] for iteration in report["iterations"]]
     check(report["plan"]["adopted_at_iteration"] <= 7 and max(faults[7], faults[9]) < 10, faults)  # They come before these.
@@ -221,30 +211,27 @@ def given_up_because_slower(report, names):
     check(not given_up or report["plan"]["given_up_because"] == "slower", report["plan"])
 
 
-def plans_that_lose(spillway):
+@long()
+def a_plan_that_loses(spillway):
     """A plan under which iterations wait longer than before is given up, for good or until that is no better."""
     script = (SCRIPTS, "touches_beside.py")
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    printed, report = run(spillway, half_of(unlimited), "auto", *script)
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), "auto", *script)
     names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"])]
     check(printed == expected, printed, expected)
     check(names[:4] == ["demand paging", "learning", "planned", "learning"], names, report["iterations"])
     given_up_because_slower(report, names)
-    print("ok a plan that loses is given up", names, flush=True)
-    script += ("apart",)
-    expected, unlimited = run(spillway, "4GiB", "uvm", *script)
-    printed, report = run(spillway, half_of(unlimited), "auto", *script)
+
+
+@long()
+def a_plan_that_loses_where_iterations_come_apart(spillway):
+    script = (SCRIPTS, "touches_beside.py", "apart")
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, half_of(unlimited), "auto", *script)
     names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"][7::2])]
     check(printed == expected, printed, expected)
     check(names[:2] == ["planned", "learning"], names, report["iterations"])
     given_up_because_slower(report, names)
-    print("ok so it is where iterations come apart", names, flush=True)
 
 
-TESTS = {"steady": [steady_scripts, frozen_weights, gradients_that_are_read_late, results_in_another_place_each_time,
-                    tensors_that_are_replaced, host_memory],
-         "changing": [scripts_that_change, models_in_turns, scripts_that_never_settle, inference, evaluations_of_the_same_shape, plans_that_lose]}
-
-
-if __name__ == "__main__":
-    run_all(*TESTS[sys.argv[2]])
+main()

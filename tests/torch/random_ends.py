@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 
-from limited_runs import check, run_all, script
+from cases import check, least_memory, long, main, script
 
 ENOUGH = 60  # seconds
 
@@ -39,14 +39,15 @@ def script_of(processes):
     raise AssertionError(f"no script among {processes}")
 
 
-def whoever_ends_it_nothing_is_left(spillway):
-    for who in ("supervisor", "script"):
+@long("supervisor", "script", cpus=2)
+def whoever_ends_it_nothing_is_left(spillway, *everybody):
+    for who in everybody:
         for name in ("SIGTERM", "SIGINT", "SIGKILL", "SIGABRT"):
             seed = random.randrange(1 << 32)
             chance = random.Random(seed)
             mark = str(uuid.uuid4())
             with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-                line = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", folder, "--quiet",
+                line = [spillway, "run", "--device-memory", least_memory(), "--ssd", folder, "--quiet",
                         "--", *script("sweeps_for_ever.py")]
                 process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                            env=os.environ | {"SPILLWAY_TEST": mark})
@@ -70,5 +71,4 @@ def whoever_ends_it_nothing_is_left(spillway):
             print("ok", who, name, status, flush=True)
 
 
-if __name__ == "__main__":
-    run_all(whoever_ends_it_nothing_is_left)
+main()

@@ -1,5 +1,5 @@
-"""recording_equals_dispatch_log.py WITH_SESSION SCRIPT [STEPS]: the trace that the hook records of a script says the same as an
-independent log of it (dispatch_log.py), kernel by kernel and birth by birth. STEPS: optimizer steps in an iteration, else 1.
+"""recording_equals_dispatch_log.py WITH_SESSION: the trace that the hook records of a script says the same as an
+independent log of it (dispatch_log.py), kernel by kernel and birth by birth.
 
 The hook sees the outermost operators, the log those that autograd is left with, so each kernel is compared with the row of
 logged operators that it consists of: kParts says which. What is born and dies within one kernel is not compared, since it
@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
+
+from cases import HERE, SCRIPTS, long, main, normal
 
 kParts = {
     "aten::conv2d": ["aten::convolution"],
@@ -191,23 +193,22 @@ class Comparison:
             sys.exit(f"the log has storages that the trace lacks: {logged[:5]}")
 
 
-def main():
-    with_session, script, steps = *sys.argv[1:3], int(sys.argv[3]) if len(sys.argv) > 3 else 1
-    here = os.path.dirname(os.path.abspath(__file__))
+@normal("accumulation.py")
+@long("two_optimizers.py", "2")
+def the_same(with_session, script, steps="1"):
     with tempfile.TemporaryDirectory() as folder:
         log, trace = os.path.join(folder, "log.json"), os.path.join(folder, "x.trace")
         environment = dict(os.environ, LOG=log, OMP_NUM_THREADS="1")
         quiet = {"stdout": subprocess.DEVNULL, "env": environment, "check": True}
-        subprocess.run([sys.executable, os.path.join(here, "dispatch_log.py"), script], **quiet)
-        subprocess.run([with_session, trace, "0", "--", sys.executable, script], **quiet)
+        path = os.path.join(SCRIPTS, script)
+        subprocess.run([sys.executable, os.path.join(HERE, "dispatch_log.py"), path], **quiet)
+        subprocess.run([with_session, trace, "0", "--", sys.executable, path], **quiet)
         with open(log, encoding="utf-8") as file:
-            entries, died_at_end = plain_iteration(json.load(file), steps)
+            entries, died_at_end = plain_iteration(json.load(file), int(steps))
         with open(trace, encoding="utf-8") as file:
             recorded = json.load(file)
     print(f"{len(recorded['kernels'])} kernels against {len(entries)} logged operators")
     Comparison(recorded, entries, died_at_end).run()
-    print("equal")
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import tempfile
 
-from limited_runs import check
-
-HERE = os.path.dirname(os.path.abspath(__file__))
+from cases import SCRIPTS, check, long, main, normal
 
 
 def run(with_session, script, iteration=0, environment=None):
     """The trace, or None, and what the hook said in the session."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "x.trace")
-        command = [with_session, path, str(iteration), "--", sys.executable, os.path.join(HERE, "scripts", script)]
+        command = [with_session, path, str(iteration), "--", sys.executable, os.path.join(SCRIPTS, script)]
         result = subprocess.run(
             command, capture_output=True, text=True, check=True, env=dict(os.environ, OMP_NUM_THREADS="1", **(environment or {}))
         )
@@ -36,6 +34,7 @@ def kinds(trace):
     return collections.Counter(tensor["kind"] for tensor in trace["tensors"])
 
 
+@normal()
 def two_optimizers_are_one_iteration(with_session):
     trace, said = run(with_session, "two_optimizers.py")
     check(names(trace).count("aten::randn") == 2, names(trace))
@@ -43,22 +42,26 @@ def two_optimizers_are_one_iteration(with_session):
     check(kinds(trace)["weight"] == 8 and kinds(trace)["optimizer_state"] == 24, kinds(trace))
 
 
+@long()
 def steps_in_a_row_start_with_the_forward_pass(with_session):
     trace, _ = run(with_session, "steps_in_a_row.py")
     check(names(trace)[0] == "aten::randn" and kinds(trace)["gradient"] == 4, names(trace))
 
 
+@normal()
 def without_an_optimizer_a_backward_pass_ends_it(with_session):
     trace, said = run(with_session, "no_optimizer.py")
     check(trace["kernels"][-1]["phase"] == "backward" and "aten::sub_.Tensor" in names(trace), names(trace))
     check(said["iterations"] == "5", said)
 
 
+@long()
 def accumulation_by_hand_is_one_iteration(with_session):
     trace, _ = run(with_session, "accumulation_by_hand.py")
     check(names(trace).count("aten::randn") == 3 and names(trace).count("aten::sub_.Tensor") == 1, names(trace))
 
 
+@long()
 def optimizers_may_step_with_gradients_switched_on(with_session):
     trace, said = run(with_session, "optimizer_without_no_grad.py")
     check(kinds(trace)["weight"] == 4 and kinds(trace)["optimizer_state"] == 4, kinds(trace))
@@ -67,6 +70,7 @@ def optimizers_may_step_with_gradients_switched_on(with_session):
     check(said["iterations"] == "5", said)
 
 
+@normal()
 def a_closures_kernels_are_forward_and_backward(with_session):
     trace, _ = run(with_session, "closure.py")
     phases = {kernel["name"]: kernel["phase"] for kernel in trace["kernels"]}
@@ -74,6 +78,7 @@ def a_closures_kernels_are_forward_and_backward(with_session):
     check(phases["aten::add_.Tensor"] == "optimizer", phases)
 
 
+@long()
 def an_old_optimizer_may_call_a_closure(with_session):
     trace, said = run(with_session, "old_closure.py")
     phases = {kernel["name"]: kernel["phase"] for kernel in trace["kernels"]}
@@ -81,6 +86,7 @@ def an_old_optimizer_may_call_a_closure(with_session):
     check(kinds(trace)["weight"] == 4 and said["iterations"] == "6", (kinds(trace), said))
 
 
+@long()
 def steps_within_the_backward_pass_are_one(with_session):
     trace, said = run(with_session, "steps_in_backward.py")
     check(said["iterations"] == "6", said)
@@ -90,12 +96,14 @@ def steps_within_the_backward_pass_are_one(with_session):
     check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
 
 
+@normal()
 def recomputing_is_part_of_the_backward_pass(with_session):
     trace, _ = run(with_session, "checkpointing.py")
     phases = [kernel["phase"] for kernel in trace["kernels"] if kernel["name"] == "aten::linear"]
     check(phases == ["forward"] * 3 + ["backward"] * 3, phases)
 
 
+@normal()
 def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
     trace, _ = run(with_session, "embedding_lstm.py")
     embedding = next(kernel for kernel in trace["kernels"] if kernel["name"] == "aten::embedding")
@@ -105,6 +113,7 @@ def embeddings_are_sparse_and_lstm_workspaces_are_written(with_session):
     check(backward and all(made & set(kernel["writes"]) for kernel in backward), backward)
 
 
+@normal()
 def saving_in_between_is_no_part_of_it(with_session):
     trace, said = run(with_session, "saves_in_between.py")
     check(trace and names(trace)[0] == "aten::randn", said)
@@ -112,6 +121,7 @@ def saving_in_between_is_no_part_of_it(with_session):
     check(views and not any(kernel["reads"] or kernel["writes"] for kernel in views), views)
 
 
+@normal()
 def threads_that_do_not_train_are_no_part_of_it(with_session):
     trace, said = run(with_session, "prefetching_thread.py")
     check(trace, said)
@@ -120,21 +130,25 @@ def threads_that_do_not_train_are_no_part_of_it(with_session):
     check(said["iterations"] == "12" and "threads that do not train" in said["notice"], said)
 
 
+@long()
 def a_thread_may_train_while_the_main_one_evaluates(with_session):
     trace, said = run(with_session, "trained_in_a_thread.py")
     check(trace and names(trace).count("aten::linear") == 2 and said["iterations"] == "30", said)
 
 
+@long()
 def a_part_of_an_accumulation_is_no_iteration(with_session):
     trace, said = run(with_session, "long_accumulation.py")
     check(trace is None and "recorded" not in said and "1 optimizer step" in said["not_recorded"], said)
 
 
+@long()
 def backward_passes_in_other_threads_end_iterations(with_session):
     trace, said = run(with_session, "backward_in_threads.py")
     check(trace["kernels"][-1]["phase"] == "backward" and "aten::sub_.Tensor" in names(trace), names(trace))
 
 
+@normal()
 def sparse_tensors_are_their_values_and_indices(with_session):
     trace, _ = run(with_session, "sparse_gradients.py")
     step = next(kernel for kernel in trace["kernels"] if kernel["phase"] == "optimizer")
@@ -142,6 +156,7 @@ def sparse_tensors_are_their_values_and_indices(with_session):
     check(64 * 16 * 4 in read and 64 * 8 in read, step)
 
 
+@normal()
 def what_wrappers_hold_is_seen(with_session):
     """The inner operators are the kernels: of tensor subclasses, and of vmap and grad."""
     trace, said = run(with_session, "wrappers.py")
@@ -154,12 +169,14 @@ def what_wrappers_hold_is_seen(with_session):
     check(by_sample, "vmap's gradients by sample", trace["tensors"])
 
 
+@normal()
 def workers_stay_unmanaged_and_the_last_batch_is_left_out(with_session):
     trace, said = run(with_session, "data_loader.py")
     check("aten::linear" in names(trace) and int(said["unmanaged_peak_bytes"]) > 0, said)
     check(said["iterations"] == "10" and int(said["unmanaged_processes"]) == 4, said)
 
 
+@normal()
 def changing_shapes_are_an_error_that_says_what_was_seen(with_session):
     trace, said = run(with_session, "changing_shapes.py")
     check(trace is None and "6 optimizer steps" in said["not_recorded"] and "aten::randn" in said["not_recorded"], said)
@@ -167,44 +184,17 @@ def changing_shapes_are_an_error_that_says_what_was_seen(with_session):
     check(trace["tensors"][trace["kernels"][0]["writes"][0]]["bytes"] == (4 + 2) * 16 * 4, trace["tensors"][0])
 
 
+@long()
 def out_of_memory_is_pytorchs_own_error(with_session):
     _, said = run(with_session, "out_of_memory.py")
     check("no optimizer step" in said["not_recorded"], said)
 
 
+@long()
 def copies_onto_themselves_touch_nothing(with_session):
     trace, _ = run(with_session, "onto_itself.py")
     copies = [bool(kernel["reads"] and kernel["writes"]) for kernel in trace["kernels"] if kernel["name"] == "aten::copy_"]
     check(copies == [False, True], trace["kernels"])
 
 
-def main():
-    for test in (
-        two_optimizers_are_one_iteration,
-        steps_in_a_row_start_with_the_forward_pass,
-        without_an_optimizer_a_backward_pass_ends_it,
-        accumulation_by_hand_is_one_iteration,
-        optimizers_may_step_with_gradients_switched_on,
-        a_closures_kernels_are_forward_and_backward,
-        an_old_optimizer_may_call_a_closure,
-        steps_within_the_backward_pass_are_one,
-        recomputing_is_part_of_the_backward_pass,
-        embeddings_are_sparse_and_lstm_workspaces_are_written,
-        saving_in_between_is_no_part_of_it,
-        threads_that_do_not_train_are_no_part_of_it,
-        a_thread_may_train_while_the_main_one_evaluates,
-        a_part_of_an_accumulation_is_no_iteration,
-        backward_passes_in_other_threads_end_iterations,
-        sparse_tensors_are_their_values_and_indices,
-        what_wrappers_hold_is_seen,
-        workers_stay_unmanaged_and_the_last_batch_is_left_out,
-        changing_shapes_are_an_error_that_says_what_was_seen,
-        copies_onto_themselves_touch_nothing,
-        out_of_memory_is_pytorchs_own_error,
-    ):
-        test(sys.argv[1])
-        print("ok", test.__name__, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+main()

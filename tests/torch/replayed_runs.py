@@ -8,10 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-from limited_runs import check, run_all
+from cases import EXAMPLES, check, long, main, normal
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
 
 
@@ -27,6 +25,7 @@ def replayed(spillway, folder, status=0):
     return json.loads(done.stdout)
 
 
+@normal()
 def run_that_learns_and_plans(spillway):
     with tempfile.TemporaryDirectory() as folder:
         command, path = recording(spillway, folder, "--device-memory", "256MiB", "--policy", "auto", steps=8)
@@ -49,6 +48,7 @@ def run_that_learns_and_plans(spillway):
         check("all equal" in table.stdout and table.stderr == "", table)
 
 
+@long()
 def run_that_fits(spillway):
     """Nothing in it wakes those who decide; all the same its journal has all of it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -63,6 +63,7 @@ def run_that_fits(spillway):
         print("ok a run that fits,", replay["events"], "events", flush=True)
 
 
+@long()
 def run_that_is_killed(spillway):
     with tempfile.TemporaryDirectory() as folder:
         command, _ = recording(spillway, folder, "--device-memory", "256MiB", "--quiet", steps=1000)
@@ -78,4 +79,4 @@ def run_that_is_killed(spillway):
         print("ok a killed run, up to event", replay["events"], flush=True)
 
 
-run_all(run_that_learns_and_plans, run_that_fits, run_that_is_killed)
+main()

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from limited_runs import MIB, check, run_all, script, skip
+from cases import MIB, check, least_memory, long, main, normal, script, skip
 
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 ENOUGH = 120  # seconds
@@ -46,7 +46,7 @@ def frozen(disk):
 
 def start(spillway, disk, name):
     """A run of that script; what it says goes into a file, since its threads that wait for the disk would keep a pipe open."""
-    command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
+    command = [spillway, "run", "--device-memory", least_memory(), "--ssd", disk, "--io-timeout", "2s",
                "--", *script(name)]
     with open(f"{disk}.errors", "w", encoding="utf-8") as errors:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
@@ -75,17 +75,20 @@ def ends_when_it_is_frozen(spillway, name):
         return what_it_said(process, disk)
 
 
+@normal()
 def a_disk_that_stops_answering_ends_the_run_with_a_word(spillway):
     said = ends_when_it_is_frozen(spillway, "sweeps_for_ever.py")
     check(" of a block for " in said, said)
     check("could not be ended: " in said, said)  # What waits in the kernel ends with the disk's answer.
 
 
+@long()
 def so_does_one_that_gives_no_space_any_more(spillway):
     said = ends_when_it_is_frozen(spillway, "grows_for_ever.py")
     check("asked for space" in said, said)
 
 
+@long()
 def one_that_does_not_answer_from_the_beginning_on_lets_no_script_start(spillway):
     with a_disk() as disk:
         with frozen(disk):
@@ -114,6 +117,7 @@ def what_became_of(command, disk):
         return process.returncode, errors.read()
 
 
+@long()
 def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
     with a_disk() as disk:
         report = os.path.join(disk, "report.json")
@@ -122,6 +126,7 @@ def one_that_only_the_report_is_for_is_waited_for_no_longer(spillway):
         check(status == 3 and f"spillway: error: {report} has not answered for 5 s" in said, status, said)
 
 
+@long()
 def nor_is_one_that_only_the_record_is_for(spillway):
     with a_disk() as disk:
         folder = os.path.join(disk, "record")
@@ -130,6 +135,7 @@ def nor_is_one_that_only_the_record_is_for(spillway):
         check(status == 1 and f"spillway: error: {folder}/run.journal has not been taken" in said, status, said)
 
 
+@long()
 def one_that_something_is_to_be_written_to_must_answer_before_the_script_starts(spillway):
     for option, name in (("--json", "report.json"), ("--record", "record")):
         with a_disk() as disk:
@@ -141,9 +147,10 @@ def one_that_something_is_to_be_written_to_must_answer_before_the_script_starts(
             check(f"{path} has not answered for 5 s" in done.stderr and option in done.stderr, done.stderr)
 
 
+@long()
 def the_status_is_the_same_when_nobody_reads_the_word(spillway):
     with a_disk() as disk:
-        command = [spillway, "run", "--device-memory", f"{32 * len(os.sched_getaffinity(0))}MiB", "--ssd", disk, "--io-timeout", "2s",
+        command = [spillway, "run", "--device-memory", least_memory(), "--ssd", disk, "--io-timeout", "2s",
                    "--", *script("sweeps_for_ever.py")]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         check(process.stdout.readline(), "nothing was printed")
@@ -157,13 +164,9 @@ def the_status_is_the_same_when_nobody_reads_the_word(spillway):
         check(process.returncode == 1, process.returncode)
 
 
-if __name__ == "__main__":
-    if "--in-its-own-mounts" not in sys.argv:  # A mount that nobody else sees goes with its last process.
-        if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
-            skip("this user may not mount a file system")
-        sys.exit(subprocess.run(["unshare", "-m", sys.executable, __file__, *sys.argv[1:], "--in-its-own-mounts"], check=False).returncode)
-    run_all(a_disk_that_stops_answering_ends_the_run_with_a_word, so_does_one_that_gives_no_space_any_more,
-            one_that_does_not_answer_from_the_beginning_on_lets_no_script_start,
-            one_that_only_the_report_is_for_is_waited_for_no_longer, nor_is_one_that_only_the_record_is_for,
-            one_that_something_is_to_be_written_to_must_answer_before_the_script_starts,
-            the_status_is_the_same_when_nobody_reads_the_word)
+if "--list" not in sys.argv and "--in-its-own-mounts" not in sys.argv:  # A mount that nobody else sees goes with its last process.
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        skip("this user may not mount a file system")
+    sys.exit(subprocess.run(["unshare", "-m", sys.executable, *sys.argv, "--in-its-own-mounts"], check=False).returncode)
+sys.argv = [argument for argument in sys.argv if argument != "--in-its-own-mounts"]
+main()
