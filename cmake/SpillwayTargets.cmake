@@ -107,8 +107,8 @@ function(spillway_test name)
 endfunction()
 
 # spillway_command_test(NAME COMMAND program argument ... [KIND e2e] [FROM quick] [TIMEOUT 300] [COST 0] [CPUS n]) registers any other
-# program as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root. One that says CPUS gets
-# so many for itself, as far as tests are concerned: ./test tells CTest how many there are (see RESOURCE_GROUPS in CTest).
+# program as one test: status 0 passes, 77 is a skip that has said why. It runs in the project's root. Those that say CPUS share
+# no CPU with each other: ./test tells CTest how many there are (see RESOURCE_GROUPS in CTest).
 function(spillway_command_test name)
   if(NOT SPILLWAY_BUILD_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
     return()

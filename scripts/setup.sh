@@ -74,7 +74,7 @@ configure() {
   local preset=$1 folder=$root/$2 options
   shift 2
   set -- "$@" -DSPILLWAY_WERROR="${SPILLWAY_WERROR:-OFF}"
-  options=$(printf '%s\n' "$root" "$@")
+  options=$(printf '%s\n' "$root" "$@" && cksum <"$root/CMakePresets.json")
   if [ ! -f "$folder/build.ninja" ] || [ "$(cat "$folder/spillway-options" 2>/dev/null)" != "$options" ]; then
     step "Configuring $preset" cmake --preset "$preset" "$@"
     printf '%s\n' "$options" >"$folder/spillway-options"

@@ -39,16 +39,20 @@ def skipped(log):
 
 def main():
     stages = [(what, float(taken)) for what, taken in (line.split("\t") for line in Path(sys.argv[1]).read_text().splitlines())]
-    tests, began = {}, time.monotonic()
+    tests, summary, began = {}, [], time.monotonic()
+    sys.stdin.reconfigure(errors="replace")
     for line in sys.stdin:
-        if re.match(r"\d+% tests passed", line):
-            table(stages, tests, time.monotonic() - began)
-            for reason, cases in skipped(Path(sys.argv[2])).most_common():
-                print(f"Skipped {cases} cases of unit tests: {reason}")
-            print()
+        if summary or re.match(r"\d+% tests passed", line):
+            summary.append(line)
+            continue
         if result := RESULT.match(line):
             tests[result[1]] = float(result[2])
         print(line, end="", flush=True)
+    # CTest has ended, and its log is whole.
+    table(stages, tests, time.monotonic() - began)
+    for reason, cases in skipped(Path(sys.argv[2])).most_common():
+        print(f"Skipped {cases} cases of unit tests: {reason}")
+    print("\n" + "".join(summary), end="", flush=True)
 
 
 main()

@@ -35,7 +35,7 @@ stop_ticker() {
   [ -t 1 ] && printf '\r\033[K'
   return 0
 }
-trap stop_ticker EXIT
+trap 'stop_ticker; stop_jobs' EXIT
 
 log_name() { printf '%s.log' "$(printf '%s' "$1" | tr -c 'a-zA-Z0-9\n' '-')"; }
 
@@ -58,12 +58,26 @@ step() {
   printf '%s\t%d\n' "$what" $((SECONDS - start)) >>"$stages"
 }
 
-# beside NAME COMMAND ...: runs the command, which may have steps, beside those that follow, until `wait_for NAME`.
+# beside NAME COMMAND ...: runs the command, which may have steps, beside those that follow, until `wait_for NAME`. It has a
+# process group of its own, which ends with this script.
 declare -A jobs=()
 beside() {
   local name=$1
   shift
-  (tick() { :; }; "$@") &
+  set -m
+  (tick() { :; }; "$@") </dev/null &
   jobs[$name]=$!
+  set +m
 }
-wait_for() { wait "${jobs[$1]}" || exit 1; }
+wait_for() {
+  local job=${jobs[$1]} status=0
+  wait "$job" || status=$?
+  unset "jobs[$1]"
+  [ $status -eq 0 ] || exit 1
+}
+stop_jobs() {
+  local job
+  for job in "${jobs[@]}"; do
+    kill -- "-$job" && wait "$job"
+  done 2>/dev/null
+}

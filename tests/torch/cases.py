@@ -2,7 +2,7 @@
 each; CMake asks it by --list.
 
     @normal("auto")
-    @long("g10", "furthest", cpus=2)
+    @long("g10", "furthest")
     def a_steady_script(spillway, *policies): ...
 
     python3 FILE PROGRAM [NAME ...]     runs these cases, or all
@@ -23,8 +23,8 @@ MIB = 1 << 20
 _cases = {}  # name -> (function, arguments, from, cpus), in the order in which the file has them
 
 
-def _decorator_for(kind):
-    def decorator(*arguments, cpus=1):
+def _decorator_for(kind, default_cpus=1):
+    def decorator(*arguments, cpus=default_cpus):
         def add(function):
             name = ".".join([function.__name__, *filter(None, [",".join(arguments)])])
             _cases[name] = (function, arguments, kind, cpus)
@@ -33,14 +33,22 @@ def _decorator_for(kind):
     return decorator
 
 
-quick, normal, long = map(_decorator_for, ("quick", "normal", "long"))
+quick, normal, long = _decorator_for("quick"), _decorator_for("normal"), _decorator_for("long", default_cpus=2)
+
+
+_here = sorted(os.sched_getaffinity(0))
 
 
 def keep_cpus(count):
     """The CPUs that CTest gave the test (see RESOURCE_GROUPS there), or the first ones."""
     given = [os.environ.get(f"CTEST_RESOURCE_GROUP_{group}_CPUS") for group in range(count)]
-    here = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, [int(one.split(",")[0].removeprefix("id:")) for one in given] if all(given) else here[:count])
+    os.sched_setaffinity(0, [int(one.split(",")[0].removeprefix("id:")) for one in given] if all(given) else _here[:count])
+
+
+def need_page_faults(spillway):
+    done = subprocess.run([spillway, "run", "--device-memory", "1GiB", "true"], capture_output=True, text=True, timeout=300)
+    if os.getuid() != 0 and "page faults cannot be served" in done.stderr:
+        skip(done.stderr)
 
 
 def main():
@@ -49,6 +57,8 @@ def main():
             print(name, kind, cpus)
         return
     program, *names = sys.argv[1:]
+    if os.path.basename(program) == "spillway":
+        need_page_faults(program)
     for name in names or _cases:
         function, arguments, _, cpus = _cases[name]
         keep_cpus(cpus)
@@ -81,8 +91,6 @@ def run(spillway, command, *options, memory=None, before=()):
         path = os.path.join(folder, "report.json")
         limits = ["--device-memory", memory or least_memory(), "--json", path]
         done = subprocess.run([*before, spillway, "run", *limits, *options, "--", *command], capture_output=True, text=True, timeout=300)
-        if os.getuid() != 0 and "page faults cannot be served" in done.stderr:
-            skip(done.stderr)
         if not os.path.exists(path):
             return done, None
         with open(path, encoding="utf-8") as file:

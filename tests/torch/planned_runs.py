@@ -30,7 +30,7 @@ def check_moves(report):
         check(least * 0.95 <= moved <= predicted * 1.1 + (8 << 20), way, moved, predicted, least)
 
 
-@normal("auto")
+@normal("auto", cpus=2)
 @long("g10-once", "g10-clean", "furthest-ahead", "furthest-lean")
 def a_steady_script(spillway, *policies):
     script = (EXAMPLES, "train_resnet.py", "--batch", "4", "--size", "96", "--steps", "8")

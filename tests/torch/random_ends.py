@@ -39,7 +39,7 @@ def script_of(processes):
     raise AssertionError(f"no script among {processes}")
 
 
-@long("supervisor", "script", cpus=2)
+@long("supervisor", "script")
 def whoever_ends_it_nothing_is_left(spillway, *everybody):
     for who in everybody:
         for name in ("SIGTERM", "SIGINT", "SIGKILL", "SIGABRT"):

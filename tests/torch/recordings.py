@@ -121,7 +121,7 @@ def saving_in_between_is_no_part_of_it(with_session):
     check(views and not any(kernel["reads"] or kernel["writes"] for kernel in views), views)
 
 
-@normal()
+@normal(cpus=2)
 def threads_that_do_not_train_are_no_part_of_it(with_session):
     trace, said = run(with_session, "prefetching_thread.py")
     check(trace, said)

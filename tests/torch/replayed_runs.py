@@ -25,7 +25,7 @@ def replayed(spillway, folder, status=0):
     return json.loads(done.stdout)
 
 
-@normal()
+@normal(cpus=2)
 def run_that_learns_and_plans(spillway):
     with tempfile.TemporaryDirectory() as folder:
         command, path = recording(spillway, folder, "--device-memory", "256MiB", "--policy", "auto", steps=8)
