@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Asks a GPU all that only a GPU can tell. See usage below; docs/gpu.md has the last answers.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+usage() {
+  cat <<'TEXT'
+scripts/on_gpu.sh --prepare     on a machine that ./test has built on: puts what a GPU machine lacks into gpu-kit/ (ignored by git)
+scripts/on_gpu.sh OUT           on a machine with a GPU, in a copy of this folder with its gpu-kit/: writes text and JSON into OUT
+
+Takes at most eight minutes, the most decisive first. OUT/summary.txt says which parts were not reached.
+Exit status 0: all was reached, 1: some was not, 77: there is no GPU.
+TEXT
+}
+
+prepare() {
+  local probe=build/bench/cuda/probe
+  [ -x $probe ] || { echo "error: $probe is not there: run ./test first (it needs a Python with a CUDA build of PyTorch)" >&2; exit 1; }
+  rm -rf gpu-kit
+  mkdir -p gpu-kit/lib
+  cp $probe gpu-kit/
+  # All but the C library's own parts, which every machine has.
+  ldd $probe | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} gpu-kit/lib/ || exit 1
+  du -sh gpu-kit | awk '{ print "gpu-kit/ is ready: " $1 }'
+}
+
+# run NAME SECONDS COMMAND ...: its output in OUT/NAME.txt
+missing=0
+run() {
+  local name=$1 seconds=$2 status=0
+  shift 2
+  timeout --kill-after=10 "$seconds" "$@" >"$out/$name.txt" 2>&1 || status=$?
+  if [ $status -eq 77 ]; then
+    tail -n 1 "$out/$name.txt" >&2
+    exit 77
+  fi
+  printf '%-12s %s, %d s\n' "$name" "$([ $status -eq 0 ] && echo "reached its end" || echo "did not: status $status")" $SECONDS | tee -a "$out/summary.txt"
+  [ $status -eq 0 ] || missing=1
+}
+
+case ${1:-} in
+  --prepare) prepare; exit ;;
+  '' | -*) usage; [ "${1:-}" = --help ] && exit 0; exit 2 ;;
+esac
+mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
+[ -x gpu-kit/probe ] || { echo "error: gpu-kit/ is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
+# What the figures are to be read beside.
+for command in "nvidia-smi -q" "nvidia-smi topo -m" lscpu "ls /sys/devices/system/node" "cat /sys/kernel/mm/transparent_hugepage/enabled" \
+  "df -T /tmp /var/tmp" "uname -a" "ulimit -l"; do
+  printf '\n$ %s\n' "$command"
+  timeout 20 bash -c "$command"
+done >"$out/machine.txt" 2>&1
+: >"$out/summary.txt"
+libraries=$PWD/gpu-kit/lib:${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64  # the last: a driver in some containers
+run probe 440 env LD_LIBRARY_PATH="$libraries" gpu-kit/probe --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
+sed -n '/^Parts:$/,$p' "$out/probe.txt" | tee -a "$out/summary.txt"
+exit $missing

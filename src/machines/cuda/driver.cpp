@@ -1,0 +1,35 @@
+#include "machines/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace spillway {
+
+std::string CudaDriver::text_of(CUresult result) const {
+  const char *name = nullptr, *words = nullptr;
+  if (cuGetErrorName(result, &name) != CUDA_SUCCESS) return fmt::format("CUDA error {}", static_cast<int>(result));
+  if (cuGetErrorString(result, &words) != CUDA_SUCCESS) return name;
+  return fmt::format("{}: {}", name, words);
+}
+
+Result<CudaDriver> load_cuda_driver(const char* library) {
+  void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr)
+    return fail(Errc::unavailable, fmt::format("there is no CUDA driver here (loading {}: {})", library, ::dlerror()));
+  CudaDriver driver;
+  const char* missing = nullptr;
+#define SPILLWAY_TEXT_OF(name) #name
+#define SPILLWAY_LOOK_UP(name)                                                                    \
+  driver.name = reinterpret_cast<decltype(driver.name)>(::dlsym(handle, SPILLWAY_TEXT_OF(name))); \
+  if (driver.name == nullptr) missing = SPILLWAY_TEXT_OF(name);
+  SPILLWAY_CUDA_FUNCTIONS(SPILLWAY_LOOK_UP)
+#undef SPILLWAY_LOOK_UP
+#undef SPILLWAY_TEXT_OF
+  if (missing != nullptr)
+    return fail(Errc::unavailable,
+                fmt::format("the CUDA driver here ({}) lacks {}: a newer one is needed (that of CUDA 12.8 suffices)",
+                            library, missing));
+  return driver;
+}
+
+}  // namespace spillway

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+#include "base/result.h"
+
+namespace spillway {
+
+// The driver's functions that we call. The header renames some to their newest version (cuMemAlloc to cuMemAlloc_v2),
+// here as well as where they are called and looked up.
+// clang-format off
+#define SPILLWAY_CUDA_FUNCTIONS(X)                                                                        \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                                   \
+  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                           \
+  X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxSynchronize)                                      \
+  X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                                            \
+  X(cuStreamCreate) X(cuStreamSynchronize) X(cuStreamQuery)                                               \
+  X(cuMemAlloc) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)         \
+  X(cuMemAllocHost) X(cuMemHostRegister) X(cuMemHostUnregister)                                           \
+  X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)     \
+  X(cuMemSetAccess) X(cuMemGetAllocationGranularity)
+// clang-format on
+
+// The CUDA driver, found when the program runs: a build needs its header alone, and one build runs with and without a
+// GPU.
+struct CudaDriver {
+#define SPILLWAY_DECLARE(name) decltype(&::name) name = nullptr;
+  SPILLWAY_CUDA_FUNCTIONS(SPILLWAY_DECLARE)
+#undef SPILLWAY_DECLARE
+
+  // "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
+  std::string text_of(CUresult result) const;
+};
+
+// Loads the library and looks all functions up, but starts nothing. It stays loaded. Errc::unavailable if there is
+// none, or one that lacks a function, which the error names.
+Result<CudaDriver> load_cuda_driver(const char* library = "libcuda.so.1");
+
+}  // namespace spillway
