@@ -3,11 +3,13 @@ seconds, and the tests by their kind. LOG, CTest's own, has what the tests print
 
 import collections
 import re
+import signal
 import sys
 import time
 from pathlib import Path
 
 KINDS = ("asan", "tsan", "fuzz", "lint", "tidy", "torch", "golden", "e2e")
+SUMMARY = re.compile(r"\d+% tests passed, \d+ tests failed out of \d+$")
 RESULT = re.compile(r"\s*\d+/\d+ Test\s+#\d+: (\S+) .*?([\d.]+) sec")
 
 
@@ -41,8 +43,12 @@ def main():
     stages = [(what, float(taken)) for what, taken in (line.split("\t") for line in Path(sys.argv[1]).read_text().splitlines())]
     tests, summary, began = {}, [], time.monotonic()
     sys.stdin.reconfigure(errors="replace")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # CTest ends then, and the table follows.
     for line in sys.stdin:
-        if summary or re.match(r"\d+% tests passed", line):
+        if SUMMARY.match(line):
+            print(*summary, sep="", end="")  # That was no summary but what a test printed.
+            summary = []
+        if summary or SUMMARY.match(line):
             summary.append(line)
             continue
         if result := RESULT.match(line):

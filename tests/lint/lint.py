@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | names | alone BUILD | tidy BUILD FOLDER sources|tests
+"""Checks of the source text: python3 tests/lint/lint.py format | layers | sizes | names | listed | alone BUILD | tidy BUILD FOLDER sources|tests
 
 Each is one test of CTest. alone and tidy remember in BUILD/lint what passed, and look again only at what changed.
 """
@@ -81,6 +81,16 @@ def check_names():
     return bool(twice)
 
 
+def check_listed():
+    """A test that no CMakeLists.txt names is never run, and nobody notices."""
+    tests = [file for file in ours(".cpp", ".py") if file.stem.endswith("_test") and file.suffix == ".cpp"
+             or file.parent == Path("tests/torch") and "\nmain()" in (ROOT / file).read_text()]
+    missing = [file for file in tests if not re.search(rf"\b{file.stem}\b", (ROOT / file.parent / "CMakeLists.txt").read_text())]
+    for file in missing:
+        print(f"{file}: {file.parent}/CMakeLists.txt does not name it")
+    return bool(missing)
+
+
 def compiles_alone(file, arguments, cache):
     depfile = cache.folder / (str(file).replace("/", "-") + ".d")
     input = ["-include", str(ROOT / file), "-x", "c++", "/dev/null"] if file.suffix == ".h" else [str(ROOT / file)]
@@ -137,7 +147,7 @@ def check_tidy(build, folder, kind):
 
 
 def main():
-    checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "names": check_names,
+    checks = {"format": check_format, "layers": check_layers, "sizes": check_sizes, "names": check_names, "listed": check_listed,
               "alone": check_alone, "tidy": check_tidy}
     if len(sys.argv) < 2 or sys.argv[1] not in checks:
         sys.exit(__doc__)

@@ -25,8 +25,10 @@ _cases = {}  # name -> (function, arguments, from, cpus), in the order in which 
 
 def _decorator_for(kind, default_cpus=1):
     def decorator(*arguments, cpus=default_cpus):
+        assert all(isinstance(argument, str) for argument in arguments), f"@{kind}() and its like want brackets, and words in them"
         def add(function):
             name = ".".join([function.__name__, *filter(None, [",".join(arguments)])])
+            assert name not in _cases, f"there are two cases {name}"
             _cases[name] = (function, arguments, kind, cpus)
             return function
         return add
