@@ -23,7 +23,7 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -DNDEBUG")  # -g1 names functions and lines; variables cost a fifth of the build
-set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")  # tests under sanitizers take a fifth of the time that they take with -O0
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")  # property tests under sanitizers take a fifth of their time with -O0
 
 # A test's name and label say which build it is from, so that one CTest run can hold several builds.
 if(SPILLWAY_SANITIZE MATCHES "thread")
@@ -94,7 +94,7 @@ function(spillway_test name)
   spillway_or(cost 0)
   add_executable(${name} ${ARG_SOURCES})
   add_dependencies(unit_tests ${name})
-  # The code that they test is optimised as it ships. Compiled as one they take a third of the time: most of it is GoogleTest's
+  # The code that they test is optimised as it ships. Compiled as one they take half the time: most of it is GoogleTest's
   # and RapidCheck's templates.
   target_compile_options(${name} PRIVATE -O0)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)

@@ -133,6 +133,16 @@ void Gpu::sum(CUstream stream, CUdeviceptr from, std::uint32_t words, CUdevicept
   launch(&Kernels::sum, multiprocessors_ * 4, 256, stream, arguments);
 }
 
+std::uint32_t Gpu::sum_of(CUstream stream, CUdeviceptr from, std::uint32_t words) const {
+  const CUdeviceptr result = memory(sizeof(std::uint32_t));
+  std::uint32_t sum_of_all = 0;
+  check(driver_.cuMemsetD8Async(result, 0, sizeof sum_of_all, stream), "clear a word");
+  sum(stream, from, words, result);
+  check(driver_.cuMemcpyDtoHAsync(&sum_of_all, result, sizeof sum_of_all, stream), "copy a word");
+  wait(stream);
+  return sum_of_all;
+}
+
 void tell(std::string_view what, std::string_view unit, const Samples& samples) {
   print({{"what", what},
          {"unit", unit},

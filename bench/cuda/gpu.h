@@ -43,6 +43,7 @@ class Gpu {
   void store_for(CUstream stream, CUdeviceptr at, std::uint32_t words, std::uint32_t value,
                  std::uint64_t nanoseconds) const;
   void sum(CUstream stream, CUdeviceptr from, std::uint32_t words, CUdeviceptr to) const;  // adds to the word at `to`
+  std::uint32_t sum_of(CUstream stream, CUdeviceptr from, std::uint32_t words) const;      // waits for it
 
  private:
   struct Kernels {

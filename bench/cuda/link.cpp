@@ -140,14 +140,7 @@ void host_mapped(const Gpu& gpu, CUmemLocation where) {
   constexpr std::uint32_t kWords = kBytes / 4;
   const CUstream stream = gpu.stream();
   const CUdeviceptr result = gpu.memory(4), copy = gpu.memory(kBytes);
-  const auto sum_of = [&](CUdeviceptr from, std::uint32_t words) {
-    std::uint32_t sum = 0;
-    gpu.check(gpu->cuMemsetD8Async(result, 0, 4, stream), "clear a word");
-    gpu.sum(stream, from, words, result);
-    gpu.check(gpu->cuMemcpyDtoHAsync(&sum, result, 4, stream), "copy a word");
-    gpu.wait(stream);
-    return sum;
-  };
+  const auto sum_of = [&](CUdeviceptr from, std::uint32_t words) { return gpu.sum_of(stream, from, words); };
   // The address is that of device memory first, between two neighbours of the same kind.
   const Chunks device(gpu, kBytes, 3, on(gpu)), host(gpu, kBytes, 1, where);
   tell("create a chunk of 32 MiB in host memory", "us", host.create());

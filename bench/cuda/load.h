@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <functional>
-#include <string>
 #include <thread>
+#include <utility>
 
 #include "gpu.h"
 

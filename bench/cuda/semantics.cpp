@@ -11,15 +11,7 @@ constexpr std::size_t kChunk = 2 << 20;
 constexpr std::uint32_t kWords = kChunk / 4;
 
 // The sum of a chunk's words, as a kernel sees them.
-std::uint32_t sum_of(const Gpu& gpu, CUstream stream, CUdeviceptr chunk) {
-  const CUdeviceptr result = gpu.memory(4);
-  std::uint32_t sum = 0;
-  gpu.check(gpu->cuMemsetD8Async(result, 0, 4, stream), "clear a word");
-  gpu.sum(stream, chunk, kWords, result);
-  gpu.check(gpu->cuMemcpyDtoHAsync(&sum, result, 4, stream), "copy a word");
-  gpu.wait(stream);
-  return sum;
-}
+std::uint32_t sum_of(const Gpu& gpu, CUstream stream, CUdeviceptr chunk) { return gpu.sum_of(stream, chunk, kWords); }
 
 }  // namespace
 
