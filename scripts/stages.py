@@ -45,14 +45,14 @@ def main():
     sys.stdin.reconfigure(errors="replace")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # CTest ends then, and the table follows.
     for line in sys.stdin:
-        if SUMMARY.match(line):
+        if result := RESULT.match(line):
+            tests[result[1]] = float(result[2])
+        if result or SUMMARY.match(line):
             print(*summary, sep="", end="")  # That was no summary but what a test printed.
             summary = []
         if summary or SUMMARY.match(line):
             summary.append(line)
             continue
-        if result := RESULT.match(line):
-            tests[result[1]] = float(result[2])
         print(line, end="", flush=True)
     # CTest has ended, and its log is whole.
     table(stages, tests, time.monotonic() - began)

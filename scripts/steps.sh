@@ -65,7 +65,7 @@ beside() {
   local name=$1
   shift
   set -m
-  (tick() { :; }; "$@") </dev/null &
+  (trap '' TTOU; tick() { :; }; "$@") </dev/null &  # Not stopped by a terminal that lets only one group write.
   jobs[$name]=$!
   set +m
 }

@@ -50,7 +50,7 @@ void expect_error(const std::string& from, const std::string& to, const std::vec
         << "no '" << part << "' in: " << trace.error().message;
 }
 
-TEST(G10, KernelsHaveTheirTimePhaseAndTensors) {
+TEST(G10Trace, KernelsHaveTheirTimePhaseAndTensors) {
   const auto trace = parse_g10(kSample, "x", "Sample-1");
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ(trace->name, "Sample-1");
@@ -66,7 +66,7 @@ TEST(G10, KernelsHaveTheirTimePhaseAndTensors) {
   EXPECT_EQ(trace->kernels[2].writes, (std::vector<Access>{{{1}, {0}, {32}}}));
 }
 
-TEST(G10, KindsFollowFromTheFirstUseAndDeathsFromTheLast) {
+TEST(G10Trace, KindsFollowFromTheFirstUseAndDeathsFromTheLast) {
   const auto trace = parse_g10(kSample, "x", "x");
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->tensors[0].kind, TensorKind::activation);
@@ -79,7 +79,7 @@ TEST(G10, KindsFollowFromTheFirstUseAndDeathsFromTheLast) {
   EXPECT_EQ(trace->kernels[2].frees, (std::vector<TensorId>{{3}}));
 }
 
-TEST(G10, WhatLoadDataWritesIsInput) {
+TEST(G10Trace, WhatLoadDataWritesIsInput) {
   std::string text = kSample;
   const auto trace = parse_g10(text.replace(text.find("Linear_Forward"), 14, "LoadData_A0"), "x", "x");
   ASSERT_TRUE(trace);
@@ -87,7 +87,7 @@ TEST(G10, WhatLoadDataWritesIsInput) {
   EXPECT_EQ(trace->tensors[0].kind, TensorKind::input);
 }
 
-TEST(G10, NumbersWithGapsBecomeDenseIds) {
+TEST(G10Trace, NumbersWithGapsBecomeDenseIds) {
   std::string text = kSample;
   for (std::size_t at = 0; (at = text.find("tensor3", at)) != std::string::npos; ++at) text.replace(at, 7, "tensor900");
   const auto trace = parse_g10(text, "x", "x");
@@ -95,7 +95,7 @@ TEST(G10, NumbersWithGapsBecomeDenseIds) {
   EXPECT_EQ(trace->tensors[3].name, "tensor900");
 }
 
-TEST(G10, DamageIsNamedByLine) {
+TEST(G10Trace, DamageIsNamedByLine) {
   expect_error("Execution Time: 12", "Execution Time: fast", {"line 3", "cycles"});
   expect_error("Execution Time: 12", "Execution Time: -12", {"line 3"});
   expect_error("Execution Time: 12", "Execution Time: 99999999999999999999", {"line 3"});
@@ -110,13 +110,13 @@ TEST(G10, DamageIsNamedByLine) {
   expect_error("Parent OP", "Child OP", {"line 2", "Child OP"});
 }
 
-TEST(G10, AnEmptyFileHasNoKernels) {
+TEST(G10Trace, AnEmptyFileHasNoKernels) {
   const auto trace = parse_g10("", "x", "x");
   ASSERT_FALSE(trace);
   EXPECT_NE(trace.error().message.find("no kernels"), std::string::npos);
 }
 
-TEST(G10, APathIsTheFileOrItsFolderCompressedOrNot) {
+TEST(G10Trace, APathIsTheFileOrItsFolderCompressedOrNot) {
   const std::string folder = testing::TempDir() + "g10-" + std::to_string(::getpid());
   std::filesystem::create_directories(folder + "/BERT-1");
   const auto none = import_g10(folder + "/BERT-1");

@@ -83,12 +83,32 @@ def check_names():
 
 def check_listed():
     """A test that no CMakeLists.txt names is never run, and nobody notices."""
-    tests = [file for file in ours(".cpp", ".py") if file.stem.endswith("_test") and file.suffix == ".cpp"
-             or file.parent == Path("tests/torch") and "\nmain()" in (ROOT / file).read_text()]
-    missing = [file for file in tests if not re.search(rf"\b{file.stem}\b", (ROOT / file.parent / "CMakeLists.txt").read_text())]
-    for file in missing:
-        print(f"{file}: {file.parent}/CMakeLists.txt does not name it")
-    return bool(missing)
+    wrong = []
+    for file in ours(".cpp", ".py"):
+        text = (ROOT / file).read_text()
+        is_case = file.parent == Path("tests/torch") and re.search(r"^@(quick|normal|long)\(", text, re.M)
+        if is_case and not text.endswith("\nmain()\n"):
+            wrong.append(f"{file}: must end with main(): cases below it are never run")
+        if file.stem.endswith("_fuzz"):
+            name = rf"spillway_fuzzer\({file.stem.removesuffix('_fuzz')} "
+        elif is_case:
+            name = rf"\b{file.stem}\b"
+        elif file.stem.endswith("_test") and file.suffix == ".cpp":
+            name = rf"(?<![\w/]){re.escape(file.name)}\b"
+        else:
+            continue
+        lists = ROOT / file.parent / "CMakeLists.txt"
+        if not lists.exists() or not re.search(name, re.sub(r"#.*", "", lists.read_text())):
+            wrong.append(f"{file}: {file.parent}/CMakeLists.txt does not name it")
+    # CTest knows suites by their names alone.
+    folders = {}
+    for file in ours(".cpp"):
+        for suite in re.findall(r"^(?:RC_GTEST|TEST)\w*\((\w+),", (ROOT / file).read_text(), re.M):
+            folders.setdefault(suite, set()).add(str(file.parent))
+    wrong += [f"there is a suite {suite} in {' and in '.join(sorted(where))}: give one of them another name"
+              for suite, where in folders.items() if len(where) > 1]
+    print(*wrong, sep="\n")
+    return bool(wrong)
 
 
 def compiles_alone(file, arguments, cache):

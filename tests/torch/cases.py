@@ -48,7 +48,7 @@ def keep_cpus(count):
 
 
 def need_page_faults(spillway):
-    done = subprocess.run([spillway, "run", "--device-memory", "1GiB", "true"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([spillway, "run", "--device-memory", least_memory(), "true"], capture_output=True, text=True, timeout=300)
     if os.getuid() != 0 and "page faults cannot be served" in done.stderr:
         skip(done.stderr)
 
