@@ -61,7 +61,7 @@ TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
   expect_machine_refused("to_device = 15754000000", "to_device = nan",
                          "link.to_device: it must be a text with its unit");
   expect_machine_refused("to_device = 15754000000", "to_device = 'inf'", "link.to_device");
-  expect_machine_refused("to_device = 15754000000", "to_device = [1]", "link.to_device: it must be a text");
+  expect_machine_refused("to_device = 15754000000", "to_device = true", "link.to_device: it must be a text");
   expect_machine_refused("to_device = 15754000000", "to_device = '12 apples'", "unknown unit 'apples'");
   expect_machine_refused("to_device = 15754000000", "to_device = 99999999999999999999", "line");
   expect_machine_refused("to_device = 15754000000", "colour = 3",
@@ -91,6 +91,17 @@ TEST(MachineFile, AKeyOfManyDotsIsRefusedBeforeTheParserRecurses) {
     ASSERT_FALSE(machine);
     EXPECT_NE(machine.error().message.find("line 2"), std::string::npos) << machine.error().message;
   }
+}
+
+TEST(MachineFile, ArraysAndInlineTablesAreRefusedBeforeTheParserMeetsThem) {
+  for (const char* value : {"[1]", " \t[[[}[[[", "{x = 1}", "{"}) {
+    const auto machine = parse_machine(std::string("name = \"a\"\nx =") + value + "\n", "file");
+    ASSERT_FALSE(machine) << value;
+    EXPECT_NE(machine.error().message.find("line 2: it has an array"), std::string::npos) << machine.error().message;
+  }
+  const auto header = parse_machine("name = \"a\" # x [y]\n[device]\nmemory = \"1GiB\"\n", "file");
+  ASSERT_FALSE(header);
+  EXPECT_EQ(header.error().message.find("array"), std::string::npos) << header.error().message;
 }
 
 TEST(MachineFile, AnUnknownNameListsThePresets) {

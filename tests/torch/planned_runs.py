@@ -128,7 +128,7 @@ def models_in_turns(spillway):
     moved = [iteration["moved_in_bytes"] for iteration in iterations]
     check(iterations[rounds - 1]["planned_operators"] == iterations[rounds - 1]["operators"], iterations)
     check(max(moved[5:rounds]) * 5 < moved[2] * 6, moved)  # With the plan for another's turn it is half as much again.
-    check(report["plan"]["optimizer_steps"] == 1 and moved[-1] * 3 < moved[rounds], report["plan"], moved)
+    check(report["plan"]["optimizer_steps"] == 1 and moved[-1] * 3 < max(moved[rounds:]), report["plan"], moved)
     print("ok models in turns, and one alone, moved", moved, flush=True)
 
 
