@@ -14,13 +14,16 @@ TEXT
 }
 
 prepare() {
-  local probe=build/bench/cuda/probe
-  [ -x $probe ] || { echo "error: $probe is not there: run ./test first (it needs a Python with a CUDA build of PyTorch)" >&2; exit 1; }
+  local built=(build/bench/cuda/{probe,launch_cost,liblaunch_log.so} build/src/hook/cuda/libspillway_cuda.so build/tests/cuda/libfake_cuda.so)
+  local file
+  for file in "${built[@]}"; do
+    [ -f "$file" ] || { echo "error: $file is not there: run ./test first (it needs a Python with a CUDA build of PyTorch)" >&2; exit 1; }
+  done
   rm -rf gpu-kit
   mkdir -p gpu-kit/lib
-  cp $probe gpu-kit/
+  cp "${built[@]}" gpu-kit/
   # All but the C library's own parts, which every machine has.
-  ldd $probe | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} gpu-kit/lib/ || exit 1
+  ldd "${built[@]}" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | sort -u | xargs -I{} cp -L {} gpu-kit/lib/ || exit 1
   du -sh gpu-kit | awk '{ print "gpu-kit/ is ready: " $1 }'
 }
 
@@ -43,7 +46,7 @@ case ${1:-} in
   '' | -*) usage; [ "${1:-}" = --help ] && exit 0; exit 2 ;;
 esac
 mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
-[ -x gpu-kit/probe ] || { echo "error: gpu-kit/ is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
+[ -f gpu-kit/libspillway_cuda.so ] || { echo "error: gpu-kit/ is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
 # What the figures are to be read beside.
 for command in "nvidia-smi -q" "nvidia-smi topo -m" lscpu "ls /sys/devices/system/node" "cat /sys/kernel/mm/transparent_hugepage/enabled" \
   "df -T /tmp /var/tmp" "uname -a" "ulimit -l"; do
@@ -52,6 +55,12 @@ for command in "nvidia-smi -q" "nvidia-smi topo -m" lscpu "ls /sys/devices/syste
 done >"$out/machine.txt" 2>&1
 : >"$out/summary.txt"
 libraries=$PWD/gpu-kit/lib:${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64  # the last: a driver in some containers
-run probe 440 env LD_LIBRARY_PATH="$libraries" gpu-kit/probe --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
+with_libraries=(env "LD_LIBRARY_PATH=$libraries")
+# What memory can do first, then what the launch shim sees: 470 s at most.
+run probe 260 "${with_libraries[@]}" gpu-kit/probe --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
 sed -n '/^Parts:$/,$p' "$out/probe.txt" | tee -a "$out/summary.txt"
+run launches 190 env LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64" "${PYTHON:-python3}" bench/cuda/launches.py "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/liblaunch_log.so" --json "$out/launches.json"
+cat "$out/launches.txt" >>"$out/summary.txt"
+run launch-cost 20 "${with_libraries[@]}" gpu-kit/launch_cost "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/libfake_cuda.so"
+cat "$out/launch-cost.txt" >>"$out/summary.txt"
 exit $missing

@@ -107,7 +107,8 @@ def check_listed():
             folders.setdefault(suite, set()).add(str(file.parent))
     wrong += [f"there is a suite {suite} in {' and in '.join(sorted(where))}: give one of them another name"
               for suite, where in folders.items() if len(where) > 1]
-    print(*wrong, sep="\n")
+    for line in wrong:
+        print(line)
     return bool(wrong)
 
 

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "hook/cuda/launch_scanner.h"
+#include "hook/cuda/real_driver.h"
+
+namespace spillway {
+
+// What the kernels, copies and sets of a graph were given. Addresses and not ranges: tensors that a graph uses may be
+// born and die between its launches.
+struct GraphUse {
+  struct Extent {
+    CudaBytes bytes;
+    CudaAccess access{};
+  };
+  std::vector<std::uint64_t> words;  // of kernels' parameters
+  std::vector<Extent> extents;       // of copies and sets
+  bool is_complete = true;           // false: there are nodes that nobody could read
+};
+
+void add_kernel(GraphUse& use, const CUDA_KERNEL_NODE_PARAMS_v2& node, LaunchScanner& scanner);
+void add_copy(GraphUse& use, const CUDA_MEMCPY3D& node);
+void add_set(GraphUse& use, const CUDA_MEMSET_NODE_PARAMS& node);
+// All nodes, and those of graphs within it.
+void add_graph(GraphUse& use, CUgraph graph, const RealDriver& driver, LaunchScanner& scanner);
+
+// What graphs that can be launched use. For any number of threads.
+class GraphTable {
+ public:
+  void put(CUgraphExec graph, GraphUse use);
+  // To what a graph uses comes what one of its nodes uses from now on. What the node used before stays.
+  void add(CUgraphExec graph, const GraphUse& use);
+  void forget(CUgraphExec graph);
+  // Appends the ranges that the graph touches. False: there may be more.
+  bool scan(CUgraphExec graph, const LaunchScanner& scanner, LaunchScanner::Touches& touches) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<CUgraphExec, GraphUse> graphs_;  // GUARDED_BY(mutex_)
+};
+
+}  // namespace spillway
