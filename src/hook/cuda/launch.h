@@ -20,7 +20,7 @@ enum class CudaAccess : std::uint8_t { read, write, read_or_write };
 // A pointer into a registered range, found among what a launch was given.
 struct CudaTouch {
   std::uint64_t address = 0;
-  std::uint64_t range = 0;  // its id
+  std::uint64_t range = 0;                        // its id
   CudaAccess access = CudaAccess::read_or_write;  // of kernels, whose code is not looked at
 };
 
