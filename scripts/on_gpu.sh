@@ -14,7 +14,7 @@ TEXT
 }
 
 prepare() {
-  local built=(build/bench/cuda/{probe,launch_cost,liblaunch_log.so} build/src/hook/cuda/libspillway_cuda.so build/tests/cuda/libfake_cuda.so)
+  local built=(build/bench/cuda/probe build/bench/launches/{launch_cost,liblaunch_log.so} build/src/hook/cuda/libspillway_cuda.so build/tests/cuda/fake/libfake_cuda.so)
   local file
   for file in "${built[@]}"; do
     [ -f "$file" ] || { echo "error: $file is not there: run ./test first (it needs a Python with a CUDA build of PyTorch)" >&2; exit 1; }
@@ -59,7 +59,7 @@ with_libraries=(env "LD_LIBRARY_PATH=$libraries")
 # What memory can do first, then what the launch shim sees: 470 s at most.
 run probe 260 "${with_libraries[@]}" gpu-kit/probe --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
 sed -n '/^Parts:$/,$p' "$out/probe.txt" | tee -a "$out/summary.txt"
-run launches 190 env LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64" "${PYTHON:-python3}" bench/cuda/launches.py "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/liblaunch_log.so" --json "$out/launches.json"
+run launches 190 env LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64" "${PYTHON:-python3}" bench/launches/launches.py "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/liblaunch_log.so" --json "$out/launches.json"
 cat "$out/launches.txt" >>"$out/summary.txt"
 run launch-cost 20 "${with_libraries[@]}" gpu-kit/launch_cost "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/libfake_cuda.so"
 cat "$out/launch-cost.txt" >>"$out/summary.txt"

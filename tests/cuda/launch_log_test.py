@@ -1,10 +1,10 @@
-"""launch_log_test.py SHIM FAKE_DRIVER LOG: that bench/cuda/launches.py reads what the shim reports."""
+"""launch_log_test.py SHIM FAKE_DRIVER LOG: that bench/launches/launches.py reads what the shim reports."""
 import ctypes
 import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/cuda"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../bench/launches"))
 from launches import KINDS, LaunchLog, driver_path  # noqa: E402
 
 

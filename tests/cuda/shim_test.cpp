@@ -13,9 +13,10 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
-#include "fake_driver.h"
+#include "fake/fake_driver.h"
 #include "hook/cuda/launch.h"
 
 namespace spillway {
@@ -168,16 +169,21 @@ TEST_F(ShimTest, EveryFunctionReachesTheDriverWithItsArguments) {
   EXPECT_GT(whole, 2 * 500);
 }
 
-TEST_F(ShimTest, FloatingPointArgumentsSurviveTheFirstCall) {
+// A suite of its own is a process of its own, in which nobody has called the function yet.
+using FirstCallTest = ShimTest;
+TEST_F(FirstCallTest, KeepsFloatingPointArguments) {
   shim->observe(nullptr);
-  static float seen[8];
+  static std::array<float, 8> seen{};
   fake->called = [](const char*) {
-    asm volatile("movss %%xmm0, %0\n movss %%xmm7, %1" : "=m"(seen[0]), "=m"(seen[7]));
+    asm volatile(
+        "movss %%xmm0, %0\n movss %%xmm1, %1\n movss %%xmm2, %2\n movss %%xmm3, %3\n"
+        "movss %%xmm4, %4\n movss %%xmm5, %5\n movss %%xmm6, %6\n movss %%xmm7, %7"
+        : "=m"(seen[0]), "=m"(seen[1]), "=m"(seen[2]), "=m"(seen[3]), "=m"(seen[4]), "=m"(seen[5]), "=m"(seen[6]),
+          "=m"(seen[7]));
   };
   using Floats = CUresult (*)(float, float, float, float, float, float, float, float);
-  function<Floats>("cuTexRefSetMipmapLevelBias")(1.5f, 2, 3, 4, 5, 6, 7, 8.5f);
-  EXPECT_EQ(seen[0], 1.5f);
-  EXPECT_EQ(seen[7], 8.5f);
+  function<Floats>("cuTexRefSetMipmapLevelBias")(1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f);
+  EXPECT_EQ(seen, (std::array{1.5f, 2.5f, 3.5f, 4.5f, 5.5f, 6.5f, 7.5f, 8.5f}));
 }
 
 TEST_F(ShimTest, VersionsAndDefaultStreamsAThreadAreFoundByTheirNumber) {
@@ -205,6 +211,40 @@ TEST_F(ShimTest, VersionsAndDefaultStreamsAThreadAreFoundByTheirNumber) {
   reinterpret_cast<CUresult (*)(CUdeviceptr, const void*, size_t)>(gate_of_thread)(at(1), &byte, 1);
   EXPECT_EQ(last().launch.stream, CU_STREAM_PER_THREAD);
   EXPECT_EQ(last_call().name, "cuMemcpyHtoD_v2_ptds");
+}
+
+TEST_F(ShimTest, ADriverThatHandsOutOtherAddressesIsGatedByVersion) {
+  const auto ask = [&](const char* symbol, int version, cuuint64_t flags) {
+    void* found = nullptr;
+    CALL(cuGetProcAddress)(symbol, &found, version, flags, nullptr);
+    return found;
+  };
+  const auto per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  const std::vector<std::tuple<const char*, int, cuuint64_t>> questions = {{"cuLaunchKernel", 4000, 0},
+                                                                           {"cuLaunchKernel", 12000, per_thread},
+                                                                           {"cuMemcpyHtoD", 3020, 0},
+                                                                           {"cuMemcpyHtoD", 7000, per_thread},
+                                                                           {"cuMemcpyBatchAsync", 12080, 0},
+                                                                           {"cuMemcpyBatchAsync", 13000, 0},
+                                                                           {"cuGraphInstantiate", 10000, 0},
+                                                                           {"cuGraphInstantiate", 11040, 0},
+                                                                           {"cuGraphInstantiate", 12000, 0},
+                                                                           {"cuGraphInstantiate", 13000, per_thread},
+                                                                           {"cuGraphInstantiateWithFlags", 12000, 0},
+                                                                           {"cuGraphExecUpdate", 11000, 0},
+                                                                           {"cuGraphExecUpdate", 13000, 0},
+                                                                           {"cuStreamBeginCapture", 10000, 0},
+                                                                           {"cuStreamBeginCapture", 10010, 0},
+                                                                           {"cuGetProcAddress", 12000, 0}};
+  std::vector<void*> usual;
+  for (const auto& [symbol, version, flags] : questions) usual.push_back(ask(symbol, version, flags));
+  fake->has_other_addresses = true;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    const auto& [symbol, version, flags] = questions[i];
+    EXPECT_NE(usual[i], shim->driver_function(symbol)) << symbol;
+    EXPECT_EQ(ask(symbol, version, flags), usual[i]) << symbol << " " << version;
+  }
+  fake->has_other_addresses = false;
 }
 
 TEST_F(ShimTest, TheFirstVersionOfGetProcAddressIsGatedToo) {
@@ -539,6 +579,29 @@ TEST_F(ShimTest, BatchesAreOneLaunch) {
   EXPECT_EQ(last().launch.stream, kStream);
 }
 
+TEST_F(ShimTest, DecompressionReadsAndWrites) {
+  CUmemDecompressParams one{};
+  one.src = reinterpret_cast<const void*>(at(1));
+  one.srcNumBytes = 8;
+  one.dst = reinterpret_cast<void*>(at(2));
+  one.dstNumBytes = 64;
+  one.dstActBytes = reinterpret_cast<cuuint32_t*>(at(3));
+  CALL(cuMemBatchDecompressAsync)(&one, 1, 0, nullptr, kStream);
+  EXPECT_EQ(last().ids(), (Accesses{{1, kRead}, {2, kWrite}, {3, kWrite}}));
+  EXPECT_EQ(last().launch.stream, kStream);
+}
+
+TEST_F(ShimTest, WhatTheDriverRefusesIsNoCrashHere) {
+  fake->result = CUDA_ERROR_INVALID_VALUE;
+  EXPECT_EQ(CALL(cuLaunchKernelEx)(nullptr, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CALL(cuMemcpy2D)(nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CALL(cuMemcpy3DAsync)(nullptr, kStream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CALL(cuMemcpyBatchAsync)(nullptr, nullptr, nullptr, 3, nullptr, nullptr, 0, kStream),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CALL(cuMemcpy3DBatchAsync)(3, nullptr, 0, kStream), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(CALL(cuMemBatchDecompressAsync)(nullptr, 3, 0, nullptr, kStream), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(ShimTest, SetsWrite) {
   CALL(cuMemsetD8Async)(at(1), 0, 5, kStream);
   EXPECT_EQ(last().ids(), (Accesses{{1, kWrite}}));
@@ -612,7 +675,7 @@ TEST_F(GraphTest, RangesAreThoseOfTheTimeOfTheLaunch) {
   EXPECT_EQ(launched(executable), (Accesses{{77, kEither}}));
 }
 
-TEST_F(GraphTest, AChangedNodeAddsWhatItUses) {
+TEST_F(GraphTest, AChangedNodeAddsWhatItUsesNow) {
   const CUgraphExec executable = instantiated();
   std::uint64_t other = at(5);
   std::array<void*, 1> others{&other};
@@ -629,8 +692,11 @@ TEST_F(GraphTest, AChangedNodeAddsWhatItUses) {
   any.memset.dst = at(7);
   any.memset.elementSize = 1;
   any.memset.width = any.memset.height = 1;
-  CALL(cuGraphExecNodeSetParams)(executable, nullptr, &any);
+  CALL(cuGraphExecNodeSetParams)(executable, reinterpret_cast<CUgraphNode>(&other), &any);
   EXPECT_EQ(launched(executable), (Accesses{{1, kEither}, {5, kEither}, {7, kWrite}}));
+  CALL(cuGraphExecNodeSetParams)(executable, nullptr, &any);
+  EXPECT_EQ(launched(executable), (Accesses{{1, kEither}, {7, kWrite}, {7, kWrite}}))
+      << "in the place of the one before";
   CALL(cuGraphExecUpdate)(executable, graph.graph(), nullptr);
   EXPECT_EQ(launched(executable), (Accesses{{1, kEither}})) << "read anew";
 }

@@ -32,7 +32,7 @@ def compile_commands(build):
                 kept.append(word)
         sources = re.findall(r'^#include "(.*)"$', compiled.read_text(), re.M) if compiled.parent.name == "Unity" else [compiled]
         for source in map(Path, sources):
-            if source.is_relative_to(ROOT) and not source.is_relative_to(build):
+            if source.suffix != ".S" and source.is_relative_to(ROOT) and not source.is_relative_to(build):
                 commands[source.relative_to(ROOT)] = kept
     return commands
 

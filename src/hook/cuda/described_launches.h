@@ -22,12 +22,13 @@ constexpr auto kernel = [](LaunchReport& report, CUfunction function, unsigned g
 };
 constexpr auto kernel_ex = [](LaunchReport& report, const CUlaunchConfig* config, CUfunction function, void** each,
                               void** extra) {
+  if (config == nullptr) return;  // the driver says so
   report.launch.stream = config->hStream;
   report.kernel(function, {.each = each, .packed = packed_arguments(extra), .grid = config->gridDimX});
 };
 // One on each of several devices. The function and stream are the first's.
 constexpr auto kernels = [](LaunchReport& report, CUDA_LAUNCH_PARAMS* each, unsigned count, unsigned) {
-  for (unsigned i = count; i-- > 0;) {
+  for (unsigned i = each != nullptr ? count : 0; i-- > 0;) {
     report.launch.stream = each[i].hStream;
     report.kernel(each[i].function, {.each = each[i].kernelParams, .packed = {}, .grid = each[i].gridDimX});
   }
@@ -66,22 +67,23 @@ constexpr auto copy_from_array = [](LaunchReport& report, auto to, CUarray, size
 constexpr auto copy_arrays = [](LaunchReport& report, CUarray, size_t, CUarray, size_t, size_t) { report.copy({}); };
 constexpr auto copy_2d = [](LaunchReport& report, const CUDA_MEMCPY2D* sides, CUstream stream = nullptr) {
   report.launch.stream = stream;
-  report.copy(sides_of(*sides));
+  if (sides != nullptr) report.copy(sides_of(*sides));
 };
 constexpr auto copy_3d = [](LaunchReport& report, const auto* sides, CUstream stream = nullptr) {
   report.launch.stream = stream;
-  report.copy(sides_of_3d(*sides));
+  if (sides != nullptr) report.copy(sides_of_3d(*sides));
 };
 // The version before CUDA 13 has a place for the index of the copy that failed before the stream.
 constexpr auto copy_batch = [](LaunchReport& report, CUdeviceptr* to, CUdeviceptr* from, size_t* bytes, size_t count,
                                CUmemcpyAttributes*, size_t*, size_t, auto... fail_index_and_stream) {
   report.launch.kind = CudaLaunch::Kind::copy;
-  for (size_t i = 0; i < count; ++i) report.copy({.from = {from[i], bytes[i]}, .to = {to[i], bytes[i]}});
+  const bool is_given = to != nullptr && from != nullptr && bytes != nullptr;
+  for (size_t i = 0; is_given && i < count; ++i) report.copy({.from = {from[i], bytes[i]}, .to = {to[i], bytes[i]}});
   report.launch.stream = last_of(fail_index_and_stream...);
 };
 constexpr auto copy_3d_batch = [](LaunchReport& report, size_t count, CUDA_MEMCPY3D_BATCH_OP* copies, auto... others) {
   report.launch.kind = CudaLaunch::Kind::copy;
-  for (size_t i = 0; i < count; ++i) report.copy(sides_of(copies[i]));
+  for (size_t i = 0; copies != nullptr && i < count; ++i) report.copy(sides_of(copies[i]));
   report.launch.stream = last_of(others...);
 };
 template <size_t element_bytes>
@@ -94,6 +96,16 @@ constexpr auto set_2d = [](LaunchReport& report, CUdeviceptr address, size_t pit
                            CUstream stream = nullptr) {
   report.launch.stream = stream;
   report.set(side_of({.address = address, .pitch = pitch}, {.width = width * element_bytes, .rows = height}));
+};
+
+constexpr auto decompress = [](LaunchReport& report, CUmemDecompressParams* each, size_t count, unsigned, size_t*,
+                               CUstream stream) {
+  report.launch.kind = CudaLaunch::Kind::copy;
+  report.launch.stream = stream;
+  for (size_t i = 0; each != nullptr && i < count; ++i) {
+    report.copy({.from = {number(each[i].src), each[i].srcNumBytes}, .to = {number(each[i].dst), each[i].dstNumBytes}});
+    report.copy({.from = {}, .to = {number(each[i].dstActBytes), sizeof *each[i].dstActBytes}});
+  }
 };
 
 }  // namespace spillway::describe

@@ -80,33 +80,33 @@ constexpr auto updated = [](Shim& shim, CUgraphExec executable, CUgraph graph, a
   record_graph(shim, executable, graph);
 };
 constexpr auto destroyed = [](Shim& shim, CUgraphExec executable) { shim.graphs.forget(executable); };
-constexpr auto kernel_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode, const auto* node) {
+constexpr auto kernel_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode node, const auto* params) {
   CUDA_KERNEL_NODE_PARAMS_v2 same{};
-  same.func = node->func;
-  if constexpr (requires { node->kern; }) same.kern = node->kern;
-  same.gridDimX = node->gridDimX;
-  same.kernelParams = node->kernelParams;
-  same.extra = node->extra;
+  same.func = params->func;
+  if constexpr (requires { params->kern; }) same.kern = params->kern;
+  same.gridDimX = params->gridDimX;
+  same.kernelParams = params->kernelParams;
+  same.extra = params->extra;
   GraphUse use;
   add_kernel(use, same, shim.scanner);
-  shim.graphs.add(executable, use);
+  shim.graphs.set_node(executable, node, std::move(use));
 };
-constexpr auto copy_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode, const CUDA_MEMCPY3D* node,
+constexpr auto copy_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* params,
                                   CUcontext) {
   GraphUse use;
-  add_copy(use, *node);
-  shim.graphs.add(executable, use);
+  add_copy(use, *params);
+  shim.graphs.set_node(executable, node, std::move(use));
 };
-constexpr auto set_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode, const CUDA_MEMSET_NODE_PARAMS* node,
-                                 CUcontext) {
+constexpr auto set_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode node,
+                                 const CUDA_MEMSET_NODE_PARAMS* params, CUcontext) {
   GraphUse use;
-  add_set(use, *node);
-  shim.graphs.add(executable, use);
+  add_set(use, *params);
+  shim.graphs.set_node(executable, node, std::move(use));
 };
-constexpr auto graph_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode, CUgraph child) {
+constexpr auto graph_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode node, CUgraph child) {
   GraphUse use;
   add_graph(use, child, shim.driver, shim.scanner);
-  shim.graphs.add(executable, use);
+  shim.graphs.set_node(executable, node, std::move(use));
 };
 constexpr auto any_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params) {
   switch (params->type) {
@@ -129,7 +129,7 @@ constexpr auto any_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
       GraphUse use;
       use.is_complete = false;
-      return shim.graphs.add(executable, use);
+      return shim.graphs.set_node(executable, node, std::move(use));
     }
     default:
       return;
@@ -184,6 +184,9 @@ Gate gate(const char* name, std::string_view base, int since, decltype(declared)
 #define SPILLWAY_THEN(base, since, name, suffix, done) \
   SPILLWAY_GATE(base, since, name, suffix, then<&::name##suffix SPILLWAY_COMMA done>)
 #define SPILLWAY_COMMA ,
+// Another name for a function that has one of its own, with that one's signature.
+#define SPILLWAY_ALSO(base, since, signature, name, done) \
+  gate<&::name, signature>(#name, #base, since, Gated<decltype(&::name)>::then<&::name SPILLWAY_COMMA done>)
 
 }  // namespace
 
@@ -230,6 +233,8 @@ std::span<const Gate> gates() {
     SPILLWAY_LAUNCHES(cuMemcpy3DBatchAsync, 13000, 13000, cuMemcpy3DBatchAsync_v2, _ptsz, describe::copy_3d_batch),
 #endif
 
+    SPILLWAY_LAUNCHES(cuMemBatchDecompressAsync, 12060, 12060, cuMemBatchDecompressAsync, _ptsz, describe::decompress),
+
     SPILLWAY_LAUNCHES(cuMemsetD8, 3020, 7000, cuMemsetD8_v2, _ptds, describe::set<1>),
     SPILLWAY_LAUNCHES(cuMemsetD16, 3020, 7000, cuMemsetD16_v2, _ptds, describe::set<2>),
     SPILLWAY_LAUNCHES(cuMemsetD32, 3020, 7000, cuMemsetD32_v2, _ptds, describe::set<4>),
@@ -245,6 +250,7 @@ std::span<const Gate> gates() {
 
     SPILLWAY_THEN(cuGraphInstantiate, 10000, cuGraphInstantiate, , instantiated),
     SPILLWAY_THEN(cuGraphInstantiate, 11000, cuGraphInstantiate_v2, , instantiated),
+    SPILLWAY_ALSO(cuGraphInstantiate, 12000, PFN_cuGraphInstantiateWithFlags_v11040, cuGraphInstantiateWithFlags, instantiated),
     SPILLWAY_THEN(cuGraphInstantiateWithFlags, 11040, cuGraphInstantiateWithFlags, , instantiated),
     SPILLWAY_THEN(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, , instantiated),
     SPILLWAY_THEN(cuGraphInstantiateWithParams, 12000, cuGraphInstantiateWithParams, _ptsz, instantiated),
@@ -260,7 +266,11 @@ std::span<const Gate> gates() {
 
     SPILLWAY_AFTER(cuModuleUnload, 2000, cuModuleUnload, , unloading),
     SPILLWAY_AFTER(cuLibraryUnload, 12000, cuLibraryUnload, , unloading),
+    SPILLWAY_AFTER(cuCtxDestroy, 2000, cuCtxDestroy, , unloading),
     SPILLWAY_AFTER(cuCtxDestroy, 4000, cuCtxDestroy_v2, , unloading),
+    SPILLWAY_AFTER(cuCtxDetach, 2000, cuCtxDetach, , unloading),
+    SPILLWAY_AFTER(cuDevicePrimaryCtxRelease, 7000, cuDevicePrimaryCtxRelease, , unloading),
+    SPILLWAY_AFTER(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset, , unloading),
     SPILLWAY_AFTER(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, , unloading),
     SPILLWAY_AFTER(cuDevicePrimaryCtxReset, 11000, cuDevicePrimaryCtxReset_v2, , unloading),
     SPILLWAY_AFTER(cuStreamBeginCapture, 10000, cuStreamBeginCapture, , capturing),

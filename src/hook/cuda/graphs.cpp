@@ -91,17 +91,13 @@ void add_graph(GraphUse& use, CUgraph graph, const RealDriver& driver, LaunchSca
 
 void GraphTable::put(CUgraphExec graph, GraphUse use) {
   const std::lock_guard lock(mutex_);
-  graphs_.insert_or_assign(graph, std::move(use));
+  graphs_.insert_or_assign(graph, Graph{.made = std::move(use), .set = {}});
 }
 
-void GraphTable::add(CUgraphExec graph, const GraphUse& use) {
+void GraphTable::set_node(CUgraphExec graph, CUgraphNode node, GraphUse use) {
   const std::lock_guard lock(mutex_);
   const auto found = graphs_.find(graph);
-  if (found == graphs_.end()) return;  // scan() says that it is not complete
-  GraphUse& known = found->second;
-  known.words.insert(known.words.end(), use.words.begin(), use.words.end());
-  known.extents.insert(known.extents.end(), use.extents.begin(), use.extents.end());
-  known.is_complete = known.is_complete && use.is_complete;
+  if (found != graphs_.end()) found->second.set.insert_or_assign(node, std::move(use));
 }
 
 void GraphTable::forget(CUgraphExec graph) {
@@ -113,9 +109,15 @@ bool GraphTable::scan(CUgraphExec graph, const LaunchScanner& scanner, LaunchSca
   const std::lock_guard lock(mutex_);
   const auto found = graphs_.find(graph);
   if (found == graphs_.end()) return false;
-  scanner.scan_words(found->second.words, touches);
-  for (const auto& [bytes, access] : found->second.extents) scanner.scan_bytes(bytes, access, touches);
-  return found->second.is_complete;
+  bool is_complete = true;
+  const auto scan_use = [&](const GraphUse& use) {
+    scanner.scan_words(use.words, touches);
+    for (const auto& [bytes, access] : use.extents) scanner.scan_bytes(bytes, access, touches);
+    is_complete = is_complete && use.is_complete;
+  };
+  scan_use(found->second.made);
+  for (const auto& [node, use] : found->second.set) scan_use(use);
+  return is_complete;
 }
 
 }  // namespace spillway

@@ -32,15 +32,19 @@ void add_graph(GraphUse& use, CUgraph graph, const RealDriver& driver, LaunchSca
 class GraphTable {
  public:
   void put(CUgraphExec graph, GraphUse use);
-  // To what a graph uses comes what one of its nodes uses from now on. What the node used before stays.
-  void add(CUgraphExec graph, const GraphUse& use);
+  // What one of its nodes uses from now on. What the node used when the graph was made stays.
+  void set_node(CUgraphExec graph, CUgraphNode node, GraphUse use);
   void forget(CUgraphExec graph);
   // Appends the ranges that the graph touches. False: there may be more.
   bool scan(CUgraphExec graph, const LaunchScanner& scanner, LaunchScanner::Touches& touches) const;
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<CUgraphExec, GraphUse> graphs_;  // GUARDED_BY(mutex_)
+  struct Graph {
+    GraphUse made;
+    std::unordered_map<CUgraphNode, GraphUse> set;  // nodes that were changed since
+  };
+  std::unordered_map<CUgraphExec, Graph> graphs_;  // GUARDED_BY(mutex_)
 };
 
 }  // namespace spillway

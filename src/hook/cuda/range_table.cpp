@@ -63,15 +63,16 @@ const CudaRange* RangeTable::find_in_granule(std::uint64_t address) const noexce
   return after != here.begin() && holds(*std::prev(after), address) ? &*std::prev(after) : nullptr;
 }
 
-const CudaRange* RangeTable::next_after(std::uint64_t address) const noexcept {
-  const std::uint64_t end = lowest_ + extent_;
+const CudaRange* RangeTable::next_after(std::uint64_t address, std::uint64_t end) const noexcept {
+  end = std::min(end, lowest_ + extent_);
+  address = std::max(address, lowest_ - (lowest_ > 0));
   while (address < end) {
     const Granule* here = granule(address);
     if (here != nullptr) {
       const auto after = std::upper_bound(here->begin_here.begin(), here->begin_here.end(), address, begins_after);
-      if (after != here->begin_here.end()) return &*after;
+      if (after != here->begin_here.end()) return after->begin < end ? &*after : nullptr;
     }
-    // The last byte before the next granule, or leaf where there is none: ranges that begin after it are looked for.
+    // On to the next granule, or leaf where there is none.
     const unsigned step = here == nullptr ? kLeafBits : kGranuleBits;
     address = ((address >> step) + 1) << step;
     if (address >= end) break;

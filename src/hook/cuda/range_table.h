@@ -27,9 +27,8 @@ class RangeTable {
   template <class F>
   void for_each_in(std::uint64_t begin, std::uint64_t bytes, F f) const {
     if (const CudaRange* first = bytes == 0 ? nullptr : find(begin)) f(*first);
-    for (const CudaRange* next = next_after(begin); next != nullptr && next->begin - begin < bytes;
-         next = next_after(next->begin))
-      f(*next);
+    const std::uint64_t end = bytes > ~begin ? ~std::uint64_t{0} : begin + bytes;
+    for (const CudaRange* next = next_after(begin, end); next != nullptr; next = next_after(next->begin, end)) f(*next);
   }
 
  private:
@@ -41,7 +40,8 @@ class RangeTable {
   using Leaf = std::array<Granule, std::size_t{1} << (kLeafBits - kGranuleBits)>;
 
   const CudaRange* find_in_granule(std::uint64_t address) const noexcept;
-  const CudaRange* next_after(std::uint64_t address) const noexcept;  // the first that begins above it
+  // The first that begins above the address and below the end.
+  const CudaRange* next_after(std::uint64_t address, std::uint64_t end) const noexcept;
   const Granule* granule(std::uint64_t address) const noexcept;
   Granule& make_granule(std::uint64_t address);
   void cover(const CudaRange& range, const CudaRange& with);  // all granules that it reaches into after its first

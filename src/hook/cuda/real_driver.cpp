@@ -40,8 +40,12 @@ KernelLayout RealDriver::layout_of(CUfunction function) const {
     if (cuFuncGetName == nullptr || cuFuncGetName(&name, function) != CUDA_SUCCESS) name = nullptr;
   } else {
     const CUresult as_kernel = ask_for_parameters(cuKernelGetParamInfo, function, layout.parameters);
-    layout.is_known = as_kernel == CUDA_ERROR_INVALID_VALUE ||
-                      (as_kernel == CUDA_ERROR_INVALID_HANDLE && as_function == CUDA_ERROR_INVALID_VALUE);
+    const auto is_end_or_other = [](CUresult result) {
+      return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_INVALID_HANDLE;
+    };
+    const bool has_none = is_end_or_other(as_function) && is_end_or_other(as_kernel) &&
+                          (as_function == CUDA_ERROR_INVALID_VALUE || as_kernel == CUDA_ERROR_INVALID_VALUE);
+    layout.is_known = layout.parameters.empty() ? has_none : as_kernel == CUDA_ERROR_INVALID_VALUE;
     if (cuKernelGetName == nullptr || cuKernelGetName(&name, reinterpret_cast<CUkernel>(function)) != CUDA_SUCCESS)
       name = nullptr;
   }
@@ -63,6 +67,12 @@ RealDriver open_real_driver() {
   driver.library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (driver.library == nullptr) {
     std::fprintf(stderr, "spillway: no CUDA in this process: %s\n", ::dlerror());
+    return driver;
+  }
+  if (::dlsym(driver.library, kCudaShimSymbol) != nullptr) {
+    std::fprintf(stderr, "spillway: no CUDA in this process: %s=%s is the launch shim itself, not the driver\n",
+                 kCudaDriverVariable, path);
+    driver.library = nullptr;
     return driver;
   }
 #define SPILLWAY_FIND_REAL(name) driver.name = reinterpret_cast<decltype(driver.name)>(::dlsym(driver.library, #name));

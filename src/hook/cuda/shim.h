@@ -11,7 +11,7 @@
 namespace spillway {
 
 // The one of this process; made when somebody calls CUDA for the first time, and never unmade: threads may launch while
-// the process ends.
+// the process ends. Making it loads the driver: a library's constructor must not make the first call.
 class Shim final : public CudaShim {
  public:
   static Shim& of_this_process() noexcept;

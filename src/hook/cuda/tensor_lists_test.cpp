@@ -52,13 +52,13 @@ void expect_layout(const std::string& name, std::size_t lists, bool has_steps = 
   SCOPED_TRACE(name);
   const auto found = tensor_lists_of(kernel_of(name), sizeof(Structure));
   ASSERT_TRUE(found.has_value());
-  constexpr Structure* none = nullptr;
+  static const Structure kOne{};
   EXPECT_EQ(found->lists, lists);
-  EXPECT_EQ(found->tensors, std::size(none->numbers));
-  EXPECT_EQ(found->blocks, std::size(none->block_to_tensor));
+  EXPECT_EQ(found->tensors, std::size(kOne.numbers));
+  EXPECT_EQ(found->blocks, std::size(kOne.block_to_tensor));
   EXPECT_EQ(found->blocks_at, offsetof(Structure, block_to_tensor));
-  EXPECT_EQ(found->block_bytes, sizeof(none->block_to_tensor[0]));
-  if constexpr (requires { none->steps; }) {
+  EXPECT_EQ(found->block_bytes, sizeof(kOne.block_to_tensor[0]));
+  if constexpr (requires { kOne.steps; }) {
     EXPECT_EQ(found->steps_at, offsetof(Structure, steps));
   }
   EXPECT_EQ(found->steps_at != 0, has_steps);

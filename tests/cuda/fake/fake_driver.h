@@ -44,8 +44,9 @@ struct FakeCall {
 
 // Set up by one thread before others call.
 struct FakeDriver {
-  std::set<const void*> kernels;  // registered FakeKernels; anything else is no handle
-  std::set<std::string> missing;  // what this driver lacks when asked by cuGetProcAddress
+  std::set<const void*> kernels;     // registered FakeKernels; anything else is no handle
+  std::set<std::string> missing;     // what this driver lacks when asked by cuGetProcAddress
+  bool has_other_addresses = false;  // cuGetProcAddress finds other addresses than dlsym does
   std::set<CUstream> capturing;
   CUresult result = CUDA_SUCCESS;  // of all that only writes down
   bool writes_down = true;

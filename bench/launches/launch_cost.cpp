@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "cuda/fake_driver.h"
+#include "fake/fake_driver.h"
 #include "hook/cuda/launch.h"
 
 namespace {
@@ -59,26 +59,33 @@ struct Arguments {
   std::vector<void*> each;
 };
 
-void table(const char* title, CudaShim* shim, void* library, std::vector<Arguments>& launches) {
-  using LaunchKernel = decltype(&::cuLaunchKernel);
-  const auto through = reinterpret_cast<LaunchKernel>(::dlsym(library, "cuLaunchKernel"));
-  const auto directly = reinterpret_cast<LaunchKernel>(shim->driver_function("cuLaunchKernel"));
+// `call` with the driver's function, and with the one that callers of the shim have.
+template <class Function>
+void row(const char* what, CudaShim* shim, void* library, const char* name, const std::function<void(Function)>& call) {
+  const auto through = reinterpret_cast<Function>(::dlsym(library, name));
+  const auto directly = reinterpret_cast<Function>(shim->driver_function(name));
   static Nobody nobody;
+  shim->observe(nullptr);
+  const double alone = nanoseconds([&] { call(directly); }), unwatched = nanoseconds([&] { call(through); });
+  shim->observe(&nobody);
+  nobody.touches = 0;
+  const double watched = nanoseconds([&] { call(through); });
+  fmt::print("{:<44} {:>9.1f} {:>12.1f} {:>10.1f} {:>9.1f}   {} pointers found\n", what, alone, unwatched, watched,
+             watched - alone, nobody.touches / (static_cast<std::uint64_t>(kCalls) * kRounds));
+}
+
+void table(const char* title, CudaShim* shim, void* library, std::vector<Arguments>& launches) {
   fmt::print("{}\n{:<44} {:>9} {:>12} {:>10} {:>9}\n", title, "nanoseconds a launch", "driver", "not watched",
              "watched", "added");
-  for (Arguments& launch : launches) {
-    const auto with = [&](LaunchKernel function) {
-      return nanoseconds(
-          [&] { function(launch.kernel.function(), 36, 1, 1, 128, 1, 1, 0, nullptr, launch.each.data(), nullptr); });
-    };
-    shim->observe(nullptr);
-    const double alone = with(directly), unwatched = with(through);
-    shim->observe(&nobody);
-    nobody.touches = 0;
-    const double watched = with(through);
-    fmt::print("{:<44} {:>9.1f} {:>12.1f} {:>10.1f} {:>9.1f}   {} pointers found\n", launch.what, alone, unwatched,
-               watched, watched - alone, nobody.touches / (static_cast<std::uint64_t>(kCalls) * kRounds));
-  }
+  using LaunchKernel = decltype(&::cuLaunchKernel);
+  for (Arguments& launch : launches)
+    row<LaunchKernel>(launch.what, shim, library, "cuLaunchKernel", [&](LaunchKernel function) {
+      function(launch.kernel.function(), 36, 1, 1, 128, 1, 1, 0, nullptr, launch.each.data(), nullptr);
+    });
+  using Copy = decltype(&::cuMemcpyHtoDAsync);
+  const std::vector<char> host(1 << 20);
+  row<Copy>("copy of 1 MiB from host memory", shim, library, "cuMemcpyHtoDAsync_v2",
+            [&](Copy function) { function(at(kRanges - 1), host.data(), host.size(), nullptr); });
 }
 
 void threads(CudaShim* shim, void* library, Arguments& launch, unsigned count) {

@@ -41,7 +41,7 @@ class Log final : public spillway::LaunchObserver {
 };
 
 // Sees launches, and that is all: for the cost of seeing them.
-class Nobody final : public spillway::LaunchObserver {
+class WatchOnly final : public spillway::LaunchObserver {
  public:
   bool before(const CudaLaunch&) noexcept override { return true; }
   void after(const CudaLaunch&, int) noexcept override {}
@@ -73,8 +73,8 @@ void launch_log_start() {
   shim()->observe(&log());
 }
 void launch_log_watch_only() {
-  static Nobody nobody;
-  shim()->observe(&nobody);
+  static WatchOnly watcher;
+  shim()->observe(&watcher);
 }
 void launch_log_stop() { shim()->observe(nullptr); }
 int launch_log_add(std::uint64_t begin, std::uint64_t bytes) {

@@ -19,6 +19,11 @@
   leave
   ret
   .size \name, . - \name
+  .globl other_\name
+  .type other_\name, @function
+other_\name:  // the same function at another address
+  jmp \name@PLT
+  .size other_\name, . - other_\name
   .section .rodata
 name_of_\name:
   .asciz "\name"

@@ -30,6 +30,13 @@ constexpr Version kVersions[] = {
     {"cuMemcpyBatchAsync", 12080, false, "cuMemcpyBatchAsync"},
     {"cuMemcpyBatchAsync", 13000, false, "cuMemcpyBatchAsync_v2"},
     {"cuMemcpyBatchAsync", 99000, false, "cuMemcpyBatchAsync_of_tomorrow"},
+    {"cuGraphInstantiate", 10000, false, "cuGraphInstantiate"},
+    {"cuGraphInstantiate", 11000, false, "cuGraphInstantiate_v2"},
+    {"cuGraphInstantiate", 12000, false, "cuGraphInstantiateWithFlags"},
+    {"cuGraphExecUpdate", 10020, false, "cuGraphExecUpdate"},
+    {"cuGraphExecUpdate", 12000, false, "cuGraphExecUpdate_v2"},
+    {"cuStreamBeginCapture", 10000, false, "cuStreamBeginCapture"},
+    {"cuStreamBeginCapture", 10010, false, "cuStreamBeginCapture_v2"},
     {"cuGetProcAddress", 11030, false, "cuGetProcAddress"},
     {"cuGetProcAddress", 12000, false, "cuGetProcAddress_v2"},
 };
@@ -46,7 +53,9 @@ void* find(std::string_view symbol, int version, bool per_thread) {
     ::dladdr(reinterpret_cast<void*>(&fake), &here);
     return ::dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   }();
-  return fake().missing.contains(name) ? nullptr : ::dlsym(self, name.c_str());
+  if (fake().missing.contains(name)) return nullptr;
+  void* const other = fake().has_other_addresses ? ::dlsym(self, ("other_" + name).c_str()) : nullptr;
+  return other != nullptr ? other : ::dlsym(self, name.c_str());
 }
 
 // Which of the two asks, and about what.
