@@ -20,8 +20,8 @@ class MemoryFile {
   UniqueFd fd_;
 };
 
-// How the recorded iteration would do with less memory, after a run without limit, or with more, after one that had to
-// move something; or why nobody can tell. `goes_on` is asked before each planning.
+// How the recorded iteration of a run without limit would do with less memory, or why nobody can tell. `goes_on` is
+// asked before each planning.
 void add_predictions(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on);
 
 }  // namespace spillway

@@ -219,8 +219,7 @@ void predict_for(RunReport& report, int status, const SessionConfig& config, boo
   // Who stops a script from the keyboard has seen enough of it, and reads on. A shell says it by its own status, too.
   const bool was_killed = status > 128 && status < 128 + NSIG && status != 128 + SIGINT;
   if (was_killed) {
-    (report.unlimited ? report.not_predicted : report.no_outlook) =
-        fmt::format("the script ended with status {}, that of a signal", status);
+    report.not_predicted = fmt::format("the script ended with status {}, that of a signal", status);
     return;
   }
   std::optional<Progress> progress;
@@ -250,7 +249,7 @@ Result<int> run(const RunOptions& options) {
   std::optional<MemoryFile> unasked;
   if (records) {
     TRY_VOID(record_into(record, session->config));
-  } else if (wants_report && session->config.rates.copy != 0) {
+  } else if (wants_report && session->config.unlimited && session->config.rates.copy != 0) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
     session->config.records_for_itself = true;
@@ -272,7 +271,7 @@ Result<int> run(const RunOptions& options) {
   if (!end.hangs) wait_for_space(teardown, session->config.ssd_directory.data(), options.quiet);
   if (!end.untold.empty()) tell(fmt::format("spillway: error: {}\n", end.untold));
   RunReport report = read_report(*session, supervised);
-  if (report.made_tensors && wants_report && !end.hangs)
+  if (report.unlimited && report.made_tensors && wants_report && !end.hangs)
     predict_for(report, supervised.exit_status, session->config, options.quiet);
   if (end.hangs && report.unlimited) report.not_predicted = "a disk had stopped answering";
   if (unasked) {  // Nobody asked for that trace.

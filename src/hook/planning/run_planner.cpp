@@ -284,7 +284,6 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
             goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
-    prediction.bound = link_bound(iteration.rows, iteration.row_lifetimes, machine, budget);
     if (!best) continue;
     prediction.iteration = best->result.iteration;
     prediction.policy = all_moved(best->result) == Bytes{} ? "" : best->plan.policy;

@@ -69,7 +69,6 @@ struct Prediction {
   Bytes device;
   std::optional<Nanos> iteration;  // nothing: no plan can be made for so little
   std::string policy;              // empty: nothing would move
-  LinkBound bound;
 };
 // For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
 Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,

@@ -261,9 +261,6 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_GE(*(*predicted)[2].iteration, ideal);
   EXPECT_NE((*predicted)[2].policy, "");
   EXPECT_FALSE((*predicted)[3].iteration);
-  EXPECT_EQ((*predicted)[0].bound.device.in, Bytes{});
-  EXPECT_GT((*predicted)[2].bound.device.in, Bytes{});
-  EXPECT_LE((*predicted)[2].bound.time, *(*predicted)[2].iteration);
   for (int last : {0, 1, 7}) {  // also while it looks at one budget
     int asked = 0;
     EXPECT_FALSE(predict(trace, *load_machine("a100"), kAuto, budgets, [&] { return asked++ < last; })) << last;

@@ -130,10 +130,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   read_plans(session, report);
   read_costs(state, report);
   read_texts(state, report);
-  report.recorded_steps = state.recorded;
-  report.recorded_iteration = state.recorded_iteration;
-  report.needs_no_plan = state.needs_no_plan;
-  if (report.recorded_steps > 0) report.recorded = text(session.config.record_path);
+  if (state.recorded > 0) report.recorded = text(session.config.record_path);
   const auto rate = [](const SessionState::Counter& counter) {
     const std::uint64_t value = counter.load();
     return value == 0 ? std::nullopt : std::optional(BytesPerSecond{value});

@@ -58,16 +58,8 @@ struct RunReport {
     Bytes moved;        // of all, in the whole run, from any tier to any other
     Bytes waited_for;   // of these, to the device when somebody waited for them already
   };
-  struct Outlook {                    // for the recorded iteration, simulated
-    std::vector<Prediction> budgets;  // of `part` times this run's memory; the first one has just that
-    Nanos kernels;                    // that they take without any wait
-    Bytes ssd_in, ssd_out;            // that must come back from the SSD and go to it
-    Nanos ssd_time;                   // that this takes at the measured rates
-    std::string largest_kernel;       // the one that uses most at a time,
-    Bytes largest_bytes;              // so much
-  };
   struct Advice {
-    std::string_view kind;  // "fits", "room", "ssd", "memory", "enough", "waits"
+    std::string_view kind;  // "fits", "waits"
     std::string sentence;
   };
   struct Unmanaged {
@@ -107,17 +99,12 @@ struct RunReport {
   std::string not_predicted;            // why there are none
   Bytes least_device_budget;            // that any run can have here
   std::vector<Cost> costs;              // the highest
-  std::optional<Outlook> outlook;       // of a run with a limit
-  std::string no_outlook;               // why there is none
   std::string left_behind;              // names of processes that were ended after the script
   std::vector<std::string> notices;
-  std::string error;                     // what kept the hook from doing its work
-  std::string recorded, not_recorded;    // the trace's file, or why there is none
-  std::uint64_t recorded_steps = 0;      // of optimizers, in the trace
-  std::uint64_t recorded_iteration = 0;  // the recorder's number of that
-  std::uint64_t needs_no_plan = 0;       // its number of the one that was last found to need no plan
-  std::string recorded_plan;             // the file of the plan followed last
-  std::string journal;                   // its file; empty: none
+  std::string error;                   // what kept the hook from doing its work
+  std::string recorded, not_recorded;  // the trace's file, or why there is none
+  std::string recorded_plan;           // the file of the plan followed last
+  std::string journal;                 // its file; empty: none
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
@@ -137,7 +124,7 @@ std::string without_what(const RunReport& report);
 // Whether anything had to leave the device.
 bool has_moved(const RunReport& report);
 
-// What a user could do about how the run went. Every sentence has its figures; nothing if there are none.
+// Whether Spillway was needed, and for how long the run waited and why. Nothing where an error says more.
 std::optional<RunReport::Advice> advice_of(const RunReport& report);
 
 // A few lines for people, the last one ended. Errors are not among them: they are for whoever prints this to print.

@@ -25,10 +25,8 @@ inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<
 
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
-inline constexpr std::string_view kPagingIsAsGood = "to go on without one was predicted to be as good";  // so no plan
 inline constexpr std::string_view kNoOptimizer =
     "the script made no step of a torch.optim optimizer, by which iterations are told apart";  // so no plan
-inline constexpr std::string_view kPlanningFailed = "planning failed: ";  // what comes next says why
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
 inline constexpr std::uint64_t kMaxPlans = 64;
@@ -61,7 +59,7 @@ struct SessionConfig {
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing
   std::array<char, kPathBytes> plan_path{};      // absolute name of a plan to follow; empty: none
   std::array<char, kPathBytes> blocks_path{};    // where the plan followed goes, and its trace, without their ends
-  bool records_for_itself = false;               // the user asked for no trace, and is told nothing about it
+  bool records_for_itself = false;  // for predictions; the user asked for no trace, and is told nothing of it
   std::array<char, kPathBytes> teardown_path{};  // of a pipe to hold as long as the spill file (see Teardown)
   std::array<char, kPathBytes> journal_path{};   // absolute name of the journal; empty: none
   std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
@@ -182,8 +180,6 @@ struct SessionState {
   std::array<OnceText<512>, kMaxNotices> notices;  // what the user should know, one sentence each
   OnceText<4096> error;                            // why the session cannot do what it was asked to; ends up on stderr
   std::atomic<std::uint32_t> recorded{0};          // optimizer steps in the trace at record_path; 0: it holds none
-  Counter recorded_iteration{0};                   // the recorder's number of that
-  Counter needs_no_plan{0};                        // its number of the one that was last found to need no plan
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead

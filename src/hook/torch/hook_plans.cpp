@@ -60,7 +60,6 @@ void Hook::take_up(const Planning::Outcome& outcome) {
   plan_ = outcome.plan;
   planning_time_ = outcome.planning_time;
   if (!plan_) {
-    if (outcome.none_needed) session_.state.needs_no_plan = recorder_->progress().iteration;
     trial_.none_is_followed();
     return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   }
@@ -114,7 +113,7 @@ void Hook::follow_plan(bool again) {
 }
 
 std::string Hook::why_not_planned() {
-  if (!planning_error_.empty()) return std::string(kPlanningFailed) + planning_error_;
+  if (!planning_error_.empty()) return "planning failed: " + planning_error_;
   if (!has_optimizer_) return std::string(kNoOptimizer);
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
@@ -122,7 +121,7 @@ std::string Hook::why_not_planned() {
     return trace ? "no iteration has repeated itself" : trace.error().message;
   }
   if (plan_) return "the script ended before it followed the one that was made";
-  return memory_->planning()->needs_none(progress) ? std::string(kPagingIsAsGood)
+  return memory_->planning()->needs_none(progress) ? "to go on without one was predicted to be as good"
                                                    : "the script ended before one was made";
 }
 

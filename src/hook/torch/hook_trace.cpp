@@ -10,12 +10,9 @@
 
 namespace spillway {
 
-// A trace that is only there for predictions is wanted where something can be predicted; and written once, and once
-// more at the end.
-bool Hook::trace_is_wanted() const {
-  const SessionConfig& config = session_.config;
-  return config.record_path[0] != '\0' && (!config.records_for_itself || config.unlimited || something_moved());
-}
+bool Hook::trace_is_wanted() const { return session_.config.record_path[0] != '\0'; }
+
+// One that is only there for predictions is written once, and once more at the end.
 bool Hook::trace_is_wanted_now() const {
   return trace_is_wanted() && (!session_.config.records_for_itself || session_.state.recorded == 0 || taken_back_);
 }
@@ -41,7 +38,6 @@ Result<> Hook::save_trace_so_far() {
   // An iteration asked for is one step.
   const Recorder::Progress progress = recorder_->progress();
   session_.state.recorded = static_cast<std::uint32_t>(std::max<std::uint64_t>(progress.steps_each, 1));
-  session_.state.recorded_iteration = progress.iteration;
   taken_back_ = false;
   return {};
 }
