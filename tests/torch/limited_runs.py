@@ -94,13 +94,4 @@ def a_child_and_its_child_see_their_moment(spillway):
     check(done.returncode == 0 and done.stdout.split() == ["inner", "0.0", "child", "0.0", "parent", "1.0"], done.stdout, done.stderr)
 
 
-@long()
-@long("once")
-def a_fork_beside_the_start_leaves_a_whole_child(spillway, *how):
-    done, report = run(spillway, script("forks_at_the_start.py", *how))
-    check(done.returncode == 0 and done.stdout == "0 3.0\n", done.stdout, done.stderr)
-    check(not any("could not wait" in notice or "process has been ended" in notice for notice in report["notices"]), report["notices"])
-    check(how != ("once",) or report["unmanaged_process_count"] == 1, report)
-
-
 main()

@@ -31,12 +31,11 @@ void PlanTrial::forget() {
   is_first_ = false;
   learning_.clear();
   planned_.clear();
-  without_plan_.clear();
 }
 
-bool PlanTrial::loses_to(const std::vector<TimedIteration>& others) const {
+bool PlanTrial::loses() const {
   const double tolerated = kWorse * median_seconds(planned_, &TimedIteration::duration);
-  return waited(planned_) > waited(others) + tolerated;
+  return !learning_.empty() && waited(planned_) > waited(learning_) + tolerated;
 }
 
 void PlanTrial::plan_begins(bool given) {
@@ -51,39 +50,26 @@ void PlanTrial::none_is_followed() {
   enter(Stage::learning);
 }
 
-PlanTrial::Verdict PlanTrial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited) {
+bool PlanTrial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited) {
   step_ends_.add(at, waited);
-  if (progress.iteration == 0) return Verdict::go_on;
+  if (progress.iteration == 0) return false;
   if (std::exchange(iteration_, progress.iteration) != progress.iteration) forget();
-  if (progress.steps_done != 0u) return Verdict::go_on;  // That was not its last one.
+  if (progress.steps_done != 0u) return false;  // That was not its last one.
   const auto iteration = step_ends_.iteration(progress.steps_each);
-  return iteration ? ended(*iteration) : Verdict::go_on;
+  return iteration && ended(*iteration);
 }
 
-PlanTrial::Verdict PlanTrial::ended(const TimedIteration& iteration) {
-  if (std::exchange(is_first_, false)) return Verdict::go_on;
-  switch (stage_) {
-    case Stage::learning:
-      learning_.push_back(iteration);
-      if (learning_.size() > kIterations) learning_.erase(learning_.begin());
-      return Verdict::go_on;
-    case Stage::trial: {
-      planned_.push_back(iteration);
-      if (planned_.size() < kIterations) return Verdict::go_on;
-      const bool loses = !learning_.empty() && loses_to(learning_);
-      enter(loses ? Stage::doubt : Stage::followed);
-      return loses ? Verdict::give_up : Verdict::go_on;
-    }
-    case Stage::doubt:
-      without_plan_.push_back(iteration);
-      if (without_plan_.size() < kIterations) return Verdict::go_on;
-      enter(loses_to(without_plan_) ? Stage::given_up : Stage::followed);
-      return stage_ == Stage::followed ? Verdict::take_up_again : Verdict::go_on;
-    case Stage::followed:
-    case Stage::given_up:
-      return Verdict::go_on;
+bool PlanTrial::ended(const TimedIteration& iteration) {
+  if (std::exchange(is_first_, false)) return false;
+  if (stage_ == Stage::learning) {
+    learning_.push_back(iteration);
+    if (learning_.size() > kIterations) learning_.erase(learning_.begin());
+  } else if (stage_ == Stage::trial) {
+    planned_.push_back(iteration);
+    if (planned_.size() == kIterations) enter(loses() ? Stage::given_up : Stage::followed);
+    return gave_up();
   }
-  return Verdict::go_on;
+  return false;
 }
 
 }  // namespace spillway

@@ -122,12 +122,11 @@ std::unexpected<Error> too_little_for(std::string_view whom, const std::string& 
                           refused.empty() ? "" : fmt::format("; and the given plan cannot be followed: {}", refused)));
 }
 
-// What a plan may count on: all, or less by what the tensors take that are replaced. All of them are alive for a part
-// of the iteration only. A little has room in the spare blocks.
-std::vector<Bytes> memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
+// What a plan may count on: all but half of what tensors take that are replaced, for those are alive for a part of the
+// iteration only, and half of all at least. A little has room in the spare blocks.
+Bytes memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
   const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
-  if (replaced <= kSpareMemory) return {all};
-  return {all, excess(all, Bytes{replaced.value / 2}), excess(all, replaced)};
+  return replaced <= kSpareMemory ? all : excess(all, Bytes{std::min(replaced, all).value / 2});
 }
 
 // Of the policies that the run may follow; nothing if none can. `goes_on` is asked before each.
@@ -139,15 +138,12 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
     const bool asked_for = input.policy == policy.name;
     const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
     if (!allowed || !runs_for_real(policy)) continue;
-    for (const Bytes counted_on : memory_for_plans(iteration, input)) {
-      if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
-      auto candidate = candidate_of(policy, counted_on, iteration, input);
-      if (!candidate)
-        failure = std::move(candidate).error();
-      else if (*candidate)
-        candidates.push_back(**std::move(candidate));
-      if (!policy.plan) break;  // It counts on nothing.
-    }
+    if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
+    auto candidate = candidate_of(policy, memory_for_plans(iteration, input), iteration, input);
+    if (!candidate)
+      failure = std::move(candidate).error();
+    else if (*candidate)
+      candidates.push_back(**std::move(candidate));
   }
   if (candidates.empty() && failure) return std::unexpected(*std::move(failure));  // One's is not the others'.
   return best_of(std::move(candidates), input.machine);

@@ -1,5 +1,5 @@
 // Preloaded into every process that the script starts, so it must cost a shell next to nothing: no C++ library, and
-// nothing done before PyTorch asks for its allocator (but for fork, which is looked up).
+// nothing done before PyTorch asks for its allocator.
 //
 // Note [Catching PyTorch]
 // It exports two functions of PyTorch's libc10.so. libtorch_cpu.so calls the first at the first tensor's allocation:
@@ -15,7 +15,6 @@
 #include <atomic>
 
 #include "hook/preload/bounded_wait.h"
-#include "hook/preload/forks.h"
 #include "hook/preload/pytorch_version.h"
 #include "hook/preload/refused_calls.h"
 #include "hook/preload/text.h"
@@ -35,7 +34,7 @@ using StartTorchPart = void* (*)(Session*, ManagedRange*);
 
 std::atomic<pid_t> deciding_process{0};
 std::atomic<pthread_t> decider{};
-std::atomic<bool> has_begun{false}, decided{false};  // to load anything; and is through
+std::atomic<bool> decided{false};
 std::atomic<Session*> opened{nullptr};
 [[gnu::tls_model("initial-exec")]] thread_local bool has_waited = false;
 std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
@@ -118,31 +117,25 @@ void start_torch_part(Session* session, GetAllocator function_of_pytorch) noexce
   our_allocator.store(allocator);
 }
 
-// True for one thread of each process. A child that was copied after its parent had said that it decides, but before it
-// had begun to load, has lost nothing (unless hold_forks() gave up) and decides itself.
+// True for one thread, of the process that asks first.
 bool is_decider(pid_t here) noexcept {
-  pid_t process = deciding_process.load();
-  while (process != here && !has_begun.load())
-    if (deciding_process.compare_exchange_weak(process, here)) return true;
-  return false;
+  pid_t nobody = 0;
+  return deciding_process.compare_exchange_strong(nobody, here);
 }
 
 void decide() noexcept {
   decider.store(::pthread_self());
-  Session* session = claimed_session();  // before such a child may
-  hold_forks();
-  has_begun.store(true);
+  Session* session = claimed_session();
   // What the other threads that ask meanwhile go on with; they should find it without the loader.
   const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
   original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
   if (session != nullptr) start_torch_part(session, function_of_pytorch);
   decided.store(true, std::memory_order_release);
-  let_forks_go_on();
 }
 
-// Decides once a process. A call that comes from within the decision, one of a child that was forked within it after
-// all (by a system call, say: nobody decides there), and one that waits too long for it (its thread could hold the
-// loader's lock that the decision needs), go on with PyTorch's own allocator.
+// Decides once a process. A call that comes from within the decision, one of a child that was forked within it (nobody
+// decides there), and one that waits too long for it (its thread could hold the loader's lock that the decision needs),
+// go on with PyTorch's own allocator.
 void ensure_decided() noexcept {
   if (decided.load(std::memory_order_acquire)) return;
   const pid_t here = ::getpid();

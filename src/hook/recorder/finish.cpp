@@ -66,11 +66,10 @@ std::string Recorder::describe() const {
         "the script made no optimizer step and no backward pass ({}, {} alive); only training has "
         "iterations",
         plural(builder_.segment().kernels_seen, "operator"), plural(live_.size(), "tensor"));
-  // What comes after each step is a part of an iteration from its second time on.
-  const std::uint64_t needed = previous_ && previous_->segment().keeps_idle() ? 4 : 3;
-  if (builder_.number() < needed)
+  constexpr std::uint64_t kNeeded = 3;
+  if (builder_.number() < kNeeded)
     return fmt::format("the script made {} and at least {} are needed for two whole iterations; {}",
-                       plural(builder_.number(), "optimizer step"), needed, kRemedy);
+                       plural(builder_.number(), "optimizer step"), kNeeded, kRemedy);
   std::string sizes;
   for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0)) {
     if (segment->kernels_seen > most_kernels_)

@@ -14,7 +14,6 @@ namespace spillway {
 namespace {
 
 constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();  // instead of a segment's number
-constexpr Bytes kMuch = 8_MiB;  // A plan that does not know of less is as good.
 
 }  // namespace
 
@@ -65,7 +64,7 @@ void Recorder::anchor() {
     forget_old_segments();
   }
   strip();
-  builder_.segment().operators = hash_of_operators(builder_.segment(), 0, builder_.segment().kernels.size());
+  builder_.segment().operators = hash_of_operators(builder_.segment());
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   builder_.expect(previous_->segment());
@@ -92,9 +91,7 @@ void Recorder::strip() {
   Segment& segment = builder_.segment();
   if (segment.number == 0 || wanted_ != 0) return;
   const std::size_t idle = idle_prefix(segment);
-  segment.idle = hash_of_operators(segment, 0, idle);
-  segment.after_idle = hash_of_operators(segment, idle, segment.kernels.size());
-  if (idle == 0 || (keeps_idle_ && used_by_first(segment, idle) >= kMuch && came_before(segment))) return;
+  if (idle == 0) return;
   const std::vector<SegmentStorage> died = drop_prefix(segment, idle);
   if (history_.empty() || history_.back().kernels.empty()) return;
   Segment& before = history_.back();
@@ -106,14 +103,6 @@ void Recorder::strip() {
     if (is_new) before.storages.push_back(storage);
     before.freed_at_the_end(known->second);
   }
-}
-
-// Whether the latest one that does the same after its idle prefix has had the same prefix: it seems to come each time,
-// and is a part of the iteration like any other.
-bool Recorder::came_before(const Segment& segment) const {
-  for (const Segment& before : history_ | std::views::reverse)
-    if (before.after_idle == segment.after_idle && same_updates(before, segment)) return before.idle == segment.idle;
-  return false;
 }
 
 // `count` segments, the last of which has `before_end` later ones; null pointers never.
@@ -195,7 +184,6 @@ void Recorder::search() {
   // Every number of segments has had its turn, and each of them is compared to its end where only memory differs.
   if (++fruitless_ <= 2 * kMostPeriods) return;
   pause_ = std::min(fruitless_ - 2 * kMostPeriods, kLongestPause);
-  keeps_idle_ = false;  // An evaluation may use all batches, and training another one each time.
 }
 
 bool Recorder::is_outdated() const { return missed_ > kPatience * found_->segments.size(); }
@@ -268,7 +256,6 @@ void Recorder::forget_anchors() {
   history_kernels_ = 0;
   found_.reset();
   something_updated_ = false;
-  keeps_idle_ = true;
   pending_ = 0;
 }
 

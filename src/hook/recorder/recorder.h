@@ -68,7 +68,6 @@ class Recorder {
   void birth(const Birth& birth, std::uint64_t segment);
   void death(StorageId storage);
   void strip();
-  bool came_before(const Segment& segment) const;
   void forget_old_segments();
   void search();
   static bool same_updates(const Segment& a, const Segment& b);
@@ -105,7 +104,6 @@ class Recorder {
   std::uint64_t pause_ = 0;      // anchors until the next search, unless something new comes
   bool news_ = false;
   bool something_updated_ = false;  // by some segment
-  bool keeps_idle_ = true;          // idle prefixes that come each time are parts of the iteration
   std::size_t pending_ = 0;         // of the latest segments may become the next repetition of the iteration found
 };
 

@@ -7,6 +7,11 @@
 #include "base/check.h"
 
 namespace spillway {
+namespace {
+
+constexpr Bytes kMuch = 8_MiB;  // A plan that does not know of less is as good.
+
+}  // namespace
 
 void SegmentBuilder::expect(const Segment& before) {
   segment_.kernels.reserve(before.kernels.size());
@@ -81,40 +86,40 @@ std::size_t idle_prefix(const Segment& segment) {
     for (const SegmentAccess& access : segment.accesses_of(segment.kernels[k])) last_use[access.storage] = k;
     for (const std::uint32_t birth : segment.births_of(segment.kernels[k])) last_use[birth] = k;
   }
-  std::size_t prefix = 0;
+  std::vector<bool> dies(segment.storages.size(), false);
+  for (const std::uint32_t freed : segment.frees) dies[freed] = true;
+  std::size_t prefix = 0, without_survivors = 0;
   std::size_t needed_until = 0;  // the last kernel that uses what the kernels so far made
-  for (std::size_t k = 0; k < segment.kernels.size(); ++k) {
+  Bytes survivors, in_prefix;    // of what they made
+  const auto writes_from_before = [&](const SegmentKernel& kernel) {
+    return std::ranges::any_of(segment.accesses_of(kernel), [&](const SegmentAccess& access) {
+      return access.writes && !segment.born_here(access.storage);
+    });
+  };
+  for (std::size_t k = 0; k + 1 < segment.kernels.size(); ++k) {
     const SegmentKernel& kernel = segment.kernels[k];
-    for (const SegmentAccess& access : segment.accesses_of(kernel)) {
-      if (segment.born_here(access.storage))
-        needed_until = std::max(needed_until, last_use[access.storage]);
-      else if (access.writes)
-        return prefix;
-    }
-    for (const std::uint32_t birth : segment.births_of(kernel)) needed_until = std::max(needed_until, last_use[birth]);
-    if (kernel.phase != Phase::forward) return prefix;
-    if (needed_until <= k && k + 1 < segment.kernels.size()) prefix = k + 1;
-  }
-  return prefix;
-}
-
-Bytes used_by_first(const Segment& segment, std::size_t count) {
-  Bytes sum;
-  for (const SegmentKernel& kernel : std::span(segment.kernels).first(count)) {
+    if (kernel.phase != Phase::forward || writes_from_before(kernel)) break;
     for (const SegmentAccess& access : segment.accesses_of(kernel))
-      if (access.reads || access.writes) sum += excess(access.end, access.begin);
-    for (const std::uint32_t birth : segment.births_of(kernel)) sum += segment.storages[birth].bytes;
+      if (segment.born_here(access.storage)) needed_until = std::max(needed_until, last_use[access.storage]);
+    for (const std::uint32_t birth : segment.births_of(kernel)) {
+      needed_until = std::max(needed_until, last_use[birth]);
+      if (!dies[birth]) survivors += segment.storages[birth].bytes;
+    }
+    if (needed_until > k) continue;
+    prefix = k + 1;
+    in_prefix = survivors;
+    if (survivors == Bytes{}) without_survivors = prefix;
   }
-  return sum;
+  return in_prefix < kMuch ? prefix : without_survivors;
 }
 
-std::uint64_t hash_of_operators(const Segment& segment, std::size_t begin, std::size_t end) {
-  std::uint64_t hash = end - begin;
+std::uint64_t hash_of_operators(const Segment& segment) {
+  std::uint64_t hash = segment.kernels.size();
   const auto mix = [&](std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 29;
   };
-  for (const SegmentKernel& kernel : std::span(segment.kernels).subspan(begin, end - begin)) {
+  for (const SegmentKernel& kernel : segment.kernels) {
     mix(std::hash<std::string_view>{}(kernel.name));
     mix(static_cast<std::uint64_t>(kernel.phase));
     mix(kernel.shapes);

@@ -48,12 +48,9 @@ struct Segment {
   // Of all kernels, one after the other: lists of their own would be thousands to make and to free in each iteration.
   std::vector<SegmentAccess> accesses;
   std::vector<std::uint32_t> births, frees;
-  std::uint64_t operators = 0;  // hash of what they do, without the memory that they do it with
-  std::uint64_t idle = 0;       // the same of its idle prefix, which may have been dropped, and of what follows that
-  std::uint64_t after_idle = 0;
+  std::uint64_t operators = 0;   // hash of what they do, without the memory that they do it with
   std::vector<Updated> updates;  // ascending: tells optimizers apart
 
-  bool keeps_idle() const { return number > 0 && operators != after_idle; }
   bool born_here(std::uint32_t storage) const { return storages[storage].birth_segment == number; }
   std::span<const SegmentAccess> accesses_of(const SegmentKernel& kernel) const {
     return std::span(accesses).subspan(kernel.accesses.begin, kernel.accesses.end - kernel.accesses.begin);
@@ -103,14 +100,12 @@ class SegmentBuilder {
 };
 
 // How many kernels at the start are no part of training, such as an evaluation, something printed or the views of a
-// state_dict: they write nothing that was there before, and nobody later in the segment uses what they made.
+// state_dict: they write nothing that was there before, nobody later in the segment uses what they made, and little of
+// it lives on. Averages of the weights do.
 std::size_t idle_prefix(const Segment& segment);
 
-// Bytes of the tensors that its first kernels, so many, make and use, each counted as often.
-Bytes used_by_first(const Segment& segment, std::size_t count);
-
-// For Segment::operators: of the kernels from one to before another.
-std::uint64_t hash_of_operators(const Segment& segment, std::size_t begin, std::size_t end);
+// For Segment::operators.
+std::uint64_t hash_of_operators(const Segment& segment);
 
 // Drops that many kernels, not all. Storages from before that died during them are returned: they died after the
 // segment before.

@@ -129,7 +129,7 @@ struct PlanFigures {
   std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
   std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
   std::uint64_t optimizer_steps = 0;  // in an iteration
-  bool given = false, again = false;
+  bool given = false;
 };
 // A plan is followed from the next iteration on. Of very many the last one takes the place of the one before.
 inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
@@ -150,7 +150,6 @@ inline void add_plan(Session& session, std::string_view policy, const PlanFigure
   set(record.planning_ns, figures.planning_ns);
   set(record.optimizer_steps, figures.optimizer_steps);
   set(record.given, figures.given);
-  set(record.again, figures.again);
   set(record.adopted_at_iteration, session.state.iteration_count.load(std::memory_order_relaxed) + 1);
   set(record.given_up_at_iteration, 0);
   set(record.end, PlanEnd::none);

@@ -53,7 +53,6 @@ void read_plans(const Session& session, RunReport& report) {
                             .adopted_at_iteration = plan.adopted_at_iteration.load(),
                             .given_up_at_iteration = plan.given_up_at_iteration.load(),
                             .end = plan.end.load(),
-                            .again = plan.again.load() != 0,
                             .file = plan.given != 0 ? text(session.config.plan_path) : ""});
   }
   // Taken up after the last iteration: no iteration has followed it. Of very many plans the one before is not known.

@@ -35,8 +35,7 @@ struct RunReport {
     std::uint64_t adopted_at_iteration = 0;
     std::uint64_t given_up_at_iteration = 0;  // 0: it was not
     PlanEnd end = PlanEnd::none;
-    bool again = false;  // the one that was given up last
-    std::string file;    // that it was read from; empty: it was made in this run
+    std::string file;  // that it was read from; empty: it was made in this run
   };
   struct Phase {  // all iterations of the same kind; the figures are medians
     std::string name;

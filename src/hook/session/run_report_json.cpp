@@ -120,13 +120,6 @@ Json plan(const RunReport& report) {
           {"read_from", text_or_null(last.file)}};
 }
 
-// A plan that is taken up again is not a new one.
-std::uint64_t replans(const RunReport& report) {
-  if (report.plan_count == 0) return 0;
-  return report.plan_count - 1 -
-         static_cast<std::uint64_t>(std::ranges::count(report.plans, true, &RunReport::PlanTaken::again));
-}
-
 }  // namespace
 
 std::string to_json(const RunReport& report) {
@@ -155,7 +148,7 @@ std::string to_json(const RunReport& report) {
       {"phases", phases(report)},
       {"plan", plan(report)},
       {"no_plan_because", text_or_null(report.not_planned)},
-      {"replans", replans(report)},
+      {"replans", report.plan_count == 0 ? 0 : report.plan_count - 1},
       {"predictions", predictions(report)},
       {"no_predictions_because", text_or_null(report.not_predicted)},
       {"most_moved_tensors", costs(report)},

@@ -134,7 +134,6 @@ struct PlanRecord {
   std::atomic<std::uint64_t> optimizer_steps{0};        // in the iteration that it is for
   std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
   std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted
-  std::atomic<std::uint64_t> again{0};                  // 1: the one that was given up last
   std::atomic<std::uint64_t> given_up_at_iteration{0};  // from which on it was not followed; 0: it was
   std::atomic<PlanEnd> end{PlanEnd::none};
 };

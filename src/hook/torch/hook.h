@@ -100,7 +100,7 @@ class Hook {
   // hook_plans.cpp
   void plan_ahead();
   void take_up(const Planning::Outcome& outcome);
-  void follow_plan(bool again = false);
+  void follow_plan();
   void stop_following(PlanEnd why);
   void try_plan(const Recorder::Progress& progress);
   std::string why_not_planned();

@@ -20,8 +20,7 @@ void Hook::plan_ahead() {
   if (planning->may_give_up()) try_plan(at);
   // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
   const bool iteration_starts = at.iteration != 0 && at.steps_done.value_or(0) == 0;
-  // Another plan would take the place of the one in doubt: it waits until that is judged.
-  if (const auto outcome = iteration_starts && !trial_.in_doubt() ? planning->take(at) : std::nullopt) {
+  if (const auto outcome = iteration_starts ? planning->take(at) : std::nullopt) {
     planning_error_ = outcome->error;
     if (!outcome->error.empty())
       add_notice(session_, std::string("the run goes on ") +
@@ -36,7 +35,7 @@ void Hook::plan_ahead() {
     take_up(*outcome);
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
-  if (trial_.in_doubt() || trial_.gave_up() || !planning->wants(progress, something_moved())) return;
+  if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
   RecordedIteration iteration = *recorder_->iteration();
   name_tensors(iteration);
   const std::unordered_set<StorageId> planned(iteration.storages.begin(), iteration.storages.end());
@@ -69,14 +68,7 @@ void Hook::take_up(const Planning::Outcome& outcome) {
 }
 
 void Hook::try_plan(const Recorder::Progress& progress) {
-  switch (trial_.step_ended(progress, now(), memory_->paged().waited)) {
-    case PlanTrial::Verdict::go_on:
-      return;
-    case PlanTrial::Verdict::give_up:
-      return stop_following(PlanEnd::slower);
-    case PlanTrial::Verdict::take_up_again:
-      return follow_plan(true);
-  }
+  if (trial_.step_ended(progress, now(), memory_->paged().waited)) stop_following(PlanEnd::slower);
 }
 
 void Hook::stop_following(PlanEnd why) {
@@ -86,7 +78,7 @@ void Hook::stop_following(PlanEnd why) {
   memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
 }
 
-void Hook::follow_plan(bool again) {
+void Hook::follow_plan() {
   if (!follower_) {
     follower_.emplace(plan_->signatures, plan_->anchors);
     recorder_->restart_averages();  // From here on kernels have what they use, and run beside more moves.
@@ -106,10 +98,9 @@ void Hook::follow_plan(bool again) {
             .predicted_in_bytes = plan_->predicted_in.value,
             .predicted_out_bytes = plan_->predicted_out.value,
             .optimizer_steps = plan_->anchors.size(),
-            .given = plan_->given,
-            .again = again});
+            .given = plan_->given});
   memory_->planning()->pager().adopt({plan_, &plan_->run});
-  if (!again) plan_is_saved_ = false;
+  plan_is_saved_ = false;
 }
 
 std::string Hook::why_not_planned() {
