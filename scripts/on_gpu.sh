@@ -6,10 +6,11 @@ cd "$(dirname "$0")/.." || exit 1
 usage() {
   cat <<'TEXT'
 scripts/on_gpu.sh --prepare     on a machine that ./test has built on: puts what a GPU machine lacks into gpu-kit/ (ignored by git)
-scripts/on_gpu.sh OUT           on a machine with a GPU, in a copy of this folder with its gpu-kit/: writes text and JSON into OUT
+scripts/on_gpu.sh OUT           on a machine with a GPU, in a copy of this folder with its gpu-kit/: writes text and JSON into OUT.
+                                Its python3, or the one that PYTHON names, must have PyTorch for CUDA
 
-Takes at most eight minutes, the most decisive first. OUT/summary.txt says which parts were not reached.
-Exit status 0: all was reached, 1: some was not, 77: there is no GPU.
+Takes at most eight minutes, the most decisive first. OUT/summary.txt says which parts were not reached, and what does not hold.
+Exit status 0: all was reached and holds, 1: some was not or does not, 77: there is no GPU.
 TEXT
 }
 
@@ -28,39 +29,53 @@ prepare() {
 }
 
 # run NAME SECONDS COMMAND ...: its output in OUT/NAME.txt
-missing=0
+missing=0 status=0
 run() {
-  local name=$1 seconds=$2 status=0
+  local name=$1 seconds=$2 end
   shift 2
-  timeout --kill-after=10 "$seconds" "$@" >"$out/$name.txt" 2>&1 || status=$?
-  if [ $status -eq 77 ]; then
-    tail -n 1 "$out/$name.txt" >&2
-    exit 77
-  fi
-  printf '%-12s %s, %d s\n' "$name" "$([ $status -eq 0 ] && echo "reached its end" || echo "did not: status $status")" $SECONDS | tee -a "$out/summary.txt"
+  status=0
+  timeout --kill-after=5 "$seconds" "$@" >"$out/$name.txt" 2>&1 || status=$?
+  case $status in
+    0) end="all was reached, and holds" ;;
+    77) end="it saw no GPU" ;;
+    1) end="something does not hold, or was not reached" ;;
+    *) end="not all was reached: status $status" ;;
+  esac
+  printf '%-12s %s; %d s by now\n' "$name" "$end" $SECONDS >>"$out/summary.txt"
+  [ $status -eq 77 ] || tail -n 1 "$out/summary.txt"
   [ $status -eq 0 ] || missing=1
 }
 
 case ${1:-} in
   --prepare) prepare; exit ;;
-  '' | -*) usage; [ "${1:-}" = --help ] && exit 0; exit 2 ;;
+  --help | -h) usage; exit ;;
+  '' | -*) [ -z "${1:-}" ] || echo "error: there is no option $1" >&2; usage >&2; exit 2 ;;
 esac
-mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 1
-[ -f gpu-kit/libspillway_cuda.so ] || { echo "error: gpu-kit/ is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
+[ $# -eq 1 ] || { echo "error: one OUT only" >&2; exit 2; }
+for file in probe launch_cost liblaunch_log.so libspillway_cuda.so libfake_cuda.so lib; do
+  [ -e gpu-kit/$file ] || { echo "error: gpu-kit/$file is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
+done
+mkdir -p "$1" && [ -w "$1" ] || { echo "error: cannot write into $1" >&2; exit 1; }
+out=$(cd "$1" && pwd) || exit 1
 # What the figures are to be read beside.
 for command in "nvidia-smi -q" "nvidia-smi topo -m" lscpu "ls /sys/devices/system/node" "cat /sys/kernel/mm/transparent_hugepage/enabled" \
   "df -T /tmp /var/tmp" "uname -a" "ulimit -l"; do
   printf '\n$ %s\n' "$command"
-  timeout 20 bash -c "$command"
+  timeout 5 bash -c "$command"
 done >"$out/machine.txt" 2>&1
 : >"$out/summary.txt"
 libraries=$PWD/gpu-kit/lib:${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64  # the last: a driver in some containers
 with_libraries=(env "LD_LIBRARY_PATH=$libraries")
-# What memory can do first, then what the launch shim sees: 470 s at most.
-run probe 260 "${with_libraries[@]}" gpu-kit/probe --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
+# What memory can do first, then what the launch shim sees.
+run probe 252 "${with_libraries[@]}" gpu-kit/probe --within 240 --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
+if [ $status -eq 77 ]; then
+  tail -n 1 "$out/probe.txt" >&2
+  exit 77
+fi
 sed -n '/^Parts:$/,$p' "$out/probe.txt" | tee -a "$out/summary.txt"
-run launches 190 env LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64" "${PYTHON:-python3}" bench/launches/launches.py "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/liblaunch_log.so" --json "$out/launches.json"
+run launches 155 env LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64" "${PYTHON:-python3}" bench/launches/launches.py \
+  "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/liblaunch_log.so" --within 150 --json "$out/launches.json"
 cat "$out/launches.txt" >>"$out/summary.txt"
-run launch-cost 20 "${with_libraries[@]}" gpu-kit/launch_cost "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/libfake_cuda.so"
+run launch-cost 15 "${with_libraries[@]}" gpu-kit/launch_cost "$PWD/gpu-kit/libspillway_cuda.so" "$PWD/gpu-kit/libfake_cuda.so"
 cat "$out/launch-cost.txt" >>"$out/summary.txt"
 exit $missing

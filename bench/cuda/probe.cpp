@@ -41,20 +41,22 @@ std::span<const Part> parts() {
 
 namespace {
 
-constexpr const char* kUsage = R"(probe [--part NAME] [--disk FOLDER] [--json FILE]
+constexpr const char* kUsage = R"(probe [--part NAME] [--disk FOLDER] [--json FILE] [--within SECONDS]
 
 Asks the first GPU what the CUDA machine has to know: what mapping costs, what may be relied upon, how fast its link is.
 Each part is a process with a time limit of its own, the most decisive first. Takes two to seven minutes.
-  --part NAME     only this part; see the table's headings
-  --disk FOLDER   the disk to measure (default /var/tmp): 4 GiB for a moment
-  --json FILE     the answers for programs: {{"version", "parts": [{{"part", "question", "end", "answers"}}]}};
-                  an answer is {{"what", "unit", "count", "median", "p99"}} or {{"what", "fact"}}
+  --part NAME       only this part; see the table's headings
+  --disk FOLDER     the disk to measure (default /var/tmp): 4 GiB for a moment
+  --within SECONDS  in all: a part that finds less than its limit has what is left, one that finds none is not reached
+  --json FILE       the answers for programs: {{"version", "parts": [{{"part", "question", "end", "answers"}}]}};
+                    an answer is {{"what", "unit", "count", "median", "p99"}} or {{"what", "fact"}}
 Exit status 0: all parts have answered, 1: some have not, 77: there is no GPU.
 
 parts:)";
 
 struct Options {
   std::string part, disk = "/var/tmp", json;
+  int within = 0;       // seconds in all; 0: as long as it takes
   bool inside = false;  // in the process of a part
 };
 
@@ -65,7 +67,7 @@ struct Answer {
 };
 
 // Runs the part in a process and takes what it tells, line by line.
-Answer ask(const Part& part, const Options& options) {
+Answer ask(const Part& part, const Options& options, double seconds) {
   int out[2];
   if (::pipe2(out, O_CLOEXEC) != 0) return {.status = 1, .end = "no pipe could be made"};
   const pid_t child = ::fork();
@@ -82,7 +84,7 @@ Answer ask(const Part& part, const Options& options) {
   const auto begin = Clock::now();
   bool late = false;
   for (;;) {
-    const double left = part.seconds - seconds_since(begin);
+    const double left = seconds - seconds_since(begin);
     pollfd waited{.fd = out[0], .events = POLLIN, .revents = 0};
     const int ready = left > 0 ? ::poll(&waited, 1, static_cast<int>(left * 1000) + 1) : 0;
     if (ready < 0 && errno == EINTR) continue;
@@ -125,7 +127,7 @@ Answer ask(const Part& part, const Options& options) {
   }
   answer.status = WIFEXITED(status) && !late ? WEXITSTATUS(status) : 1;
   if (late)
-    answer.end = fmt::format("no end within {} s", part.seconds);
+    answer.end = fmt::format("no end within {:.0f} s", seconds);
   else if (WIFSIGNALED(status))
     answer.end = fmt::format("ended by signal {}", WTERMSIG(status));
   else
@@ -153,10 +155,13 @@ int ask_all(const Options& options) {
   nlohmann::json report{{"version", kVersion}, {"parts", nlohmann::json::array()}};
   std::string ends;
   bool missing = false;
+  const auto begin = Clock::now();
   for (const Part& part : parts()) {
     const bool first = &part == parts().data();  // It tells whether there is a GPU at all.
     if (!options.part.empty() && part.name != options.part && !first) continue;
-    const Answer answer = ask(part, options);
+    const double left = options.within == 0 ? part.seconds : options.within - seconds_since(begin);
+    const Answer answer = left > 1 ? ask(part, options, std::min<double>(left, part.seconds))
+                                   : Answer{.lines = {}, .status = 1, .end = "not reached"};
     if (first && answer.status == kSkipped) return kSkipped;
     missing |= answer.status != 0;
     ends += fmt::format("  {:<16} {}\n", part.name, answer.end);
@@ -189,15 +194,22 @@ int main(int count, char** arguments) {
   const std::vector<std::string> words(arguments + 1, arguments + count);
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
-    std::string* const value = word == "--part"   ? &options.part
-                               : word == "--disk" ? &options.disk
-                               : word == "--json" ? &options.json
-                                                  : nullptr;
+    std::string within;
+    std::string* const value = word == "--part"     ? &options.part
+                               : word == "--disk"   ? &options.disk
+                               : word == "--json"   ? &options.json
+                               : word == "--within" ? &within
+                                                    : nullptr;
     if (word == "--help" || word == "-h") return usage();
     if (word == "--inside") {
       options.inside = true;
     } else if (value != nullptr && at + 1 < words.size()) {
       *value = words[++at];
+      if (value == &within) options.within = std::atoi(within.c_str());
+      if (value == &within && options.within <= 0) {
+        fmt::print(stderr, "error: --within {}: it must be a number of seconds\n", within);
+        return 2;
+      }
     } else {
       fmt::print(stderr, "error: probe does not understand {}; see probe --help\n", word);
       return 2;

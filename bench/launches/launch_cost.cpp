@@ -136,7 +136,7 @@ int main(int count, char** arguments) {
     std::uint64_t pointers[3] = {at(17), at(4711), at(9999)};
     float scalars[2] = {0.5f, 2.0f};
   } elementwise;
-  static std::array<std::uint64_t, 4> gemm{at(1), at(5000), at(8000), 0};
+  static std::array<std::uint64_t, 4> gemm{at(1), at(5000), at(8000), 0};  // a bias that there is not
   static std::array<int, 12> dimensions{4096, 4096, 1024, 4096, 1024, 4096, 1, 0, 1, 0, 128, 128};
   static struct Metadata {  // FusedOptimizerTensorListMetadata<4> of PyTorch for CUDA 12
     std::uint64_t addresses[4][36];
@@ -161,7 +161,7 @@ int main(int count, char** arguments) {
   launches.back().kernel.offsets = {0, 8};
   launches.back().kernel.bytes = {4, sizeof elementwise};
   launches.back().each = {&number, &elementwise};
-  launches.push_back({"matrix product: 4 pointers, 12 numbers", {.name = "g", .offsets = {}, .bytes = {}}, {}});
+  launches.push_back({"matrix product: 3 pointers, 12 numbers", {.name = "g", .offsets = {}, .bytes = {}}, {}});
   for (std::size_t i = 0; i < gemm.size(); ++i) {
     launches.back().kernel.offsets.push_back(8 * i);
     launches.back().kernel.bytes.push_back(8);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Checks on a GPU that the launch shim sees every launch, and every pointer that operators hand to kernels; and what seeing costs.
 
-    python3 bench/launches/launches.py SHIM LOG [--json FILE] [--part counts|pointers|cost]
+    python3 bench/launches/launches.py SHIM LOG [--json FILE] [--part counts|pointers|cost] [--within SECONDS]
 
-SHIM is libspillway_cuda.so, LOG liblaunch_log.so. Each part is a process that has the shim preloaded. Without a GPU: exit status 77.
+SHIM is libspillway_cuda.so, LOG liblaunch_log.so. Needs PyTorch for CUDA. Each part is a process that has the shim preloaded.
+Exit status 0: all holds, 1: something does not, 3: not all was reached, 77: there is no CUDA driver.
 
   counts     kernels, copies and sets of one training step: as many as torch.profiler counts?
   pointers   each tensor among an operator's arguments and results: does a launch of that operator point into it?
@@ -13,6 +14,7 @@ SHIM is libspillway_cuda.so, LOG liblaunch_log.so. Each part is a process that h
 import argparse
 import collections
 import ctypes
+import importlib.util
 import json
 import os
 import subprocess
@@ -22,7 +24,7 @@ import time
 
 KINDS = ("kernels", "copies", "sets", "graphs")
 ADDITIONS, RANGES = 100_000, 10_000
-SECONDS = {"counts": 90, "pointers": 45}
+SECONDS = {"counts": 90, "pointers": 45, "cost": 60}
 
 # Tensors that no kernel of these operators is given: they are asked for shape and type alone, or made and not used (read in
 # PyTorch's sources). They are counted apart.
@@ -328,17 +330,21 @@ def additions(torch, log, ranges, watched):
     return best
 
 
-def cost(environment, script):
+def cost(environment, script, until):
     answers = {}
-    ways = {"without the shim": (None, "without"), "with the shim": (environment, "with"), "watched, 10,000 ranges": (environment, "watched")}
-    for _ in range(2):
+    plain = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "SPILLWAY_CUDA_DRIVER")}
+    ways = {"without the shim": (plain, "without"), "with the shim": (environment, "with"), "watched, 10,000 ranges": (environment, "watched")}
+    for round in range(2):
         for name, (env, way) in ways.items():
+            left = until - time.monotonic()
+            if left <= 0 and round > 0:
+                break
             try:
-                done = subprocess.run([*script, "--part", "additions-" + way], env=env, capture_output=True, text=True, timeout=30)
+                done = subprocess.run([*script, "--inside", "additions-" + way], env=env, capture_output=True, text=True, timeout=max(left, 1))
             except subprocess.TimeoutExpired:
-                return {"failed": f"{name}: no end within 30 s"}
+                return {"not reached": f"{name}: no end in time"}
             if done.returncode:
-                return {"failed": f"{name}: {done.stderr[-2000:]}"}
+                return {"not reached": f"{name}: {done.stderr[-2000:]}"}
             answers.setdefault(name, []).append(float(done.stdout))
     answers = {name: min(each) for name, each in answers.items()}
     answers["watched adds"] = answers["watched, 10,000 ranges"] - answers["without the shim"]
@@ -350,62 +356,73 @@ def cost(environment, script):
     return answers
 
 
+def inside(options):
+    """In the process of a part."""
+    import torch
+    part = options.inside
+    log = LaunchLog(options.log) if part != "additions-without" else None
+    if part.startswith("additions-"):
+        watched = part == "additions-watched"
+        print(additions(torch, log, RANGES if watched else 0, watched))
+    else:
+        {"counts": counts, "pointers": pointers}[part](torch, log, Written(options.json))
+
+
+def ask(part, script, environment, file, seconds):
+    """What a part has answered, also if it did not end."""
+    if os.path.exists(file):
+        os.remove(file)
+    try:
+        status = subprocess.run([*script, "--inside", part, "--json", file], env=environment, timeout=seconds).returncode
+        end = {} if status == 0 else {"not reached": f"it ended with status {status}"}
+    except subprocess.TimeoutExpired:
+        end = {"not reached": f"no end within {seconds:.0f} s"}
+    if not os.path.exists(file):
+        return end
+    with open(file, encoding="utf-8") as written:
+        answers = json.load(written) | end
+    os.remove(file)
+    return answers
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shim")
     parser.add_argument("log")
     parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--part", help="only this one")
+    parser.add_argument("--part", choices=SECONDS, help="only this one")
+    parser.add_argument("--within", type=float, default=sum(SECONDS.values()), metavar="SECONDS", help="in all")
+    parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    script = [sys.executable, os.path.abspath(__file__), options.shim, options.log]
-    in_part = "SPILLWAY_CUDA_DRIVER" in os.environ or (options.part or "").startswith("additions-")
-
-    if in_part:
-        import torch
-        log = LaunchLog(options.log) if "SPILLWAY_CUDA_DRIVER" in os.environ else None
-        if options.part.startswith("additions-"):
-            watched = options.part == "additions-watched"
-            print(additions(torch, log, RANGES if watched else 0, watched))
-            return 0
-        answers = Written(options.json)
-        {"counts": counts, "pointers": pointers}[options.part](torch, log, answers)
-        return 0
-
+    if options.inside:
+        return inside(options)
     driver = driver_path()
     if driver is None:
         print("there is no CUDA driver here: nothing was checked")
         return 77
+    if importlib.util.find_spec("torch") is None:
+        print(f"{sys.executable} has no PyTorch: nothing was checked; name a Python that has it")
+        return 3
+    script = [sys.executable, os.path.abspath(__file__), options.shim, options.log]
     environment = dict(os.environ, SPILLWAY_CUDA_DRIVER=driver, LD_PRELOAD=os.path.abspath(options.shim))
-    answers, status = {}, 0
-    for part in [options.part] if options.part else ["counts", "pointers", "cost"]:
+    answers, until, holds, all_reached = {}, time.monotonic() + options.within, True, True
+    for part in [options.part] if options.part else SECONDS:
         print(f"{part}:", flush=True)
-        if part == "cost":
-            answers[part] = cost(environment, script)
+        left = min(SECONDS[part], until - time.monotonic())
+        if left < 5:
+            answers[part] = {"not reached": "no time was left"}
+        elif part == "cost":
+            answers[part] = cost(environment, script, time.monotonic() + left)
         else:
-            file = f"{options.json or '/tmp/launches'}.{part}"
-            if os.path.exists(file):
-                os.remove(file)
-            try:
-                failed = "" if subprocess.run([*script, "--part", part, "--json", file], env=environment, timeout=SECONDS[part]).returncode == 0 \
-                    else "it ended with an error"
-            except subprocess.TimeoutExpired:
-                failed = f"no end within {SECONDS[part]} s"
-            if os.path.exists(file):
-                with open(file, encoding="utf-8") as written:
-                    answers[part] = json.load(written)
-                os.remove(file)
-            else:
-                answers[part] = {}
-            if failed:
-                answers[part]["failed"] = failed
-        if "failed" in answers[part]:
-            print(f"  {answers[part]['failed']}", flush=True)
-        holds = [each["holds"] for each in answers[part].values() if isinstance(each, dict)] + [answers[part].get("holds", True)]
-        status |= "failed" in answers[part] or not all(holds)
+            answers[part] = ask(part, script, environment, f"{options.json or '/tmp/launches'}.{part}", left)
+        if "not reached" in answers[part]:
+            print(f"  not all was reached: {answers[part]['not reached']}", flush=True)
+            all_reached = False
+        holds &= all(each["holds"] for each in [*answers[part].values(), answers[part]] if isinstance(each, dict) and "holds" in each)
         if options.json:  # after each part: the next may hang
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(answers, file, indent=1)
-    return status
+    return 1 if not holds else 0 if all_reached else 3
 
 
 if __name__ == "__main__":

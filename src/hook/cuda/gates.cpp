@@ -54,14 +54,14 @@ struct Gated<CUresult (*)(Arguments...)> {
   // before(shim, arguments...) first, then the driver.
   template <auto declared, auto before>
   static CUresult after(Arguments... arguments) noexcept {
-    before(Shim::of_this_process(), arguments...);
+    if (Shim& shim = Shim::of_this_process(); !shim.in_child()) before(shim, arguments...);
     return call_real<declared>(arguments...);
   }
   // The driver first, then done(shim, arguments...) if that worked.
   template <auto declared, auto done>
   static CUresult then(Arguments... arguments) noexcept {
     const CUresult result = call_real<declared>(arguments...);
-    if (result == CUDA_SUCCESS) done(Shim::of_this_process(), arguments...);
+    if (Shim& shim = Shim::of_this_process(); result == CUDA_SUCCESS && !shim.in_child()) done(shim, arguments...);
     return result;
   }
 };

@@ -53,7 +53,8 @@ class LaunchObserver {
 // any thread.
 class CudaShim {
  public:
-  // False where it is empty, lies above 2^47, or overlaps another.
+  // False where it is empty, lies above 2^47, or overlaps another; in a forked child always. Takes 24 MiB for each TiB
+  // of addresses, for good.
   virtual bool add(const CudaRange& range) noexcept = 0;
   // False where none begins there.
   virtual bool remove(std::uint64_t begin) noexcept = 0;

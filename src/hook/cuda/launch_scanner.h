@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <memory_resource>
-#include <shared_mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "hook/cuda/fair_mutex.h"
 #include "hook/cuda/kernel_layout.h"
 #include "hook/cuda/launch.h"
 #include "hook/cuda/range_table.h"
@@ -47,7 +47,7 @@ class LaunchScanner {
   bool visit(CUfunc_st* function, F visit_words);
 
   const AskForLayout ask_;
-  mutable std::shared_mutex mutex_;
+  mutable FairSharedMutex mutex_;
   RangeTable ranges_;                                     // GUARDED_BY(mutex_)
   std::unordered_map<CUfunc_st*, KernelLayout> layouts_;  // GUARDED_BY(mutex_)
   std::uint64_t unloads_ = 0;                             // GUARDED_BY(mutex_)

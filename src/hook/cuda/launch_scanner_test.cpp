@@ -105,5 +105,23 @@ TEST_F(LaunchScannerTest, ManyThreadsLaunchWhileRangesComeAndGo) {
   EXPECT_EQ(wrong, 0);
 }
 
+TEST(FairSharedMutex, NoReaderComesBeforeAWriterWhoWaits) {
+  FairSharedMutex mutex;
+  mutex.lock_shared();
+  std::thread writer([&] {
+    mutex.lock();
+    mutex.unlock();
+  });
+  bool is_let_in = true;
+  for (int looks = 0; is_let_in && looks < 10'000'000; ++looks) {  // until the writer has come to wait
+    is_let_in = mutex.try_lock_shared();
+    if (is_let_in) mutex.unlock_shared();
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(is_let_in);
+  mutex.unlock_shared();
+  writer.join();
+}
+
 }  // namespace
 }  // namespace spillway

@@ -1,5 +1,7 @@
 #include "hook/cuda/shim.h"
 
+#include <pthread.h>
+
 #include <new>
 #include <string_view>
 
@@ -16,6 +18,11 @@ CUresult not_in_this_driver() { return CUDA_ERROR_NOT_FOUND; }
 }  // namespace
 
 Shim::Shim() : scanner(ask_driver) {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    Shim& shim = of_this_process();
+    shim.in_child_.store(true, std::memory_order_relaxed);
+    shim.observe(nullptr);
+  });
   for (const Gate& gate : gates()) gate.real->store(driver.function(gate.name), std::memory_order_relaxed);
 }
 
