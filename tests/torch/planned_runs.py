@@ -117,6 +117,21 @@ def a_script_that_changes(spillway):
     print("ok another plan when the batch has changed, faults", faults, flush=True)
 
 
+@normal()
+def a_script_that_outgrows_its_memory(spillway):
+    """While all fits operators are not watched, once the iteration is known; they are again when memory gets short."""
+    script = (SCRIPTS, "grows.py")
+    expected, unlimited = train(spillway, "4GiB", "auto", *script)
+    printed, report = train(spillway, "48MiB", "auto", *script)
+    operators = [iteration["operators"] for iteration in report["iterations"]]
+    check(printed == expected, printed, expected)
+    check(operators[5] > 0 and operators[16] == 0 and min(operators[20:]) > 0, operators)
+    check([iteration["operators"] for iteration in unlimited["iterations"]][-1] == 0, unlimited)
+    check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+    check(report["iterations"][-1]["moved_in_bytes"] > 0, report["iterations"][-1])
+    print("ok a script that outgrows its memory, operators", operators, flush=True)
+
+
 @long()
 def models_in_turns(spillway):
     """Whose turn it is their memory tells, and who is long overdue is no part of the next plan."""

@@ -54,6 +54,8 @@ class Pager {
   void free(void* memory);
   bool contains(const void* address) const { return machine_->range().contains(address); }
   bool active() const { return !guard_->in_child(); }
+  // Whether more was in use at some time than the device holds.
+  bool is_short() const { return memory_is_short_.load(std::memory_order_relaxed); }
   // In a forked child: whether it may touch its parent's tensors.
   bool is_served() const { return guard_->is_served(); }
 
@@ -124,10 +126,10 @@ class Pager {
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};
   std::array<bool, Streams::kMost> end_is_urgent_{};
-  std::atomic<bool> memory_is_short_{false};  // once more was in use than the device holds
-  std::atomic<std::uint64_t> woken_at_{0};    // when a kernel last woke the run loop; nanoseconds
-  std::mutex plan_mutex_;                     // guards the next
-  std::shared_ptr<const RunPlan> adopted_;    // not followed yet
+  std::atomic<bool> memory_is_short_{false};
+  std::atomic<std::uint64_t> woken_at_{0};  // when a kernel last woke the run loop; nanoseconds
+  std::mutex plan_mutex_;                   // guards the next
+  std::shared_ptr<const RunPlan> adopted_;  // not followed yet
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's
   std::unique_ptr<ForkGuard> guard_;         // From its first moment on, another thread's fork uses all above.

@@ -81,6 +81,7 @@ void* Hook::allocate(std::size_t bytes) {
     raise_peak(session_.state.refused_bytes, bytes);
   }
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
+  if (rests_.load(std::memory_order_relaxed) && memory_->is_short()) wake();
   const StorageId id = storages_.add({.id = {},
                                       .begin = reinterpret_cast<std::uintptr_t>(*memory),
                                       .bytes = bytes,
@@ -247,7 +248,7 @@ void Hook::iteration_may_have_ended() {
   const Nanos before = now();
   if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
-  if (!recorder_) return;
+  if (!recorder_ || rests_) return;
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
@@ -257,6 +258,35 @@ void Hook::iteration_may_have_ended() {
   }
   plan_ahead();
   recorder_->leave_out(excess(now(), before));
+  rest_if_all_fits();
+}
+
+// Not where somebody wants to have it all: a trace, a journal. An iteration of several steps is told by what these
+// write.
+void Hook::rest_if_all_fits() {
+  constexpr std::uint64_t kKnownWell = 8;
+  const SessionConfig& config = session_.config;
+  const bool is_recorded = config.journal_path[0] != '\0' || (trace_is_wanted() && !config.records_for_itself);
+  if (config.mode != SessionMode::run || is_recorded || config.plan_path[0] != '\0') return;
+  if (memory_->is_short() || something_moved() || !has_optimizer_ || training.task != -1) return;
+  const Recorder::Progress progress = recorder_->progress();
+  rests_ = progress.steps_each == 1 && progress.repetitions >= kKnownWell;
+}
+
+// What was found of operators before is void: nobody knows what came since.
+void Hook::wake() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!rests_.exchange(false)) return;
+    recorder_->forget_anchors();
+  }
+  watch_or_rest();
+}
+
+// Without the other locks, since PyTorch is called.
+void Hook::watch_or_rest() {
+  const std::scoped_lock lock(watching_mutex_);
+  if (watch_operators_) watch_operators_(!rests_);
 }
 
 // As the trace calls them.
@@ -315,14 +345,20 @@ void Hook::optimizer_step_starts(std::string_view name) {
 }
 
 void Hook::optimizer_step_ends() {
-  const std::scoped_lock lock(mutex_);
-  if (training.steps_open == 0) return;
-  if (--training.steps_open > 0) return;  // an optimizer that wraps another one
-  iterations_.step_ended(now(), memory_->paged(), training.written);
-  if (training.task == -1)
-    iteration_may_have_ended();
-  else
-    steps_in_backward_ = true;  // All of them are one, which ends with the backward pass.
+  const bool rested = rests_;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (training.steps_open == 0) return;
+    if (--training.steps_open > 0) return;  // an optimizer that wraps another one
+    if (!rested) last_written_ = training.written;
+    iterations_.step_ended(now(), memory_->paged(), last_written_);
+    if (training.task == -1)
+      iteration_may_have_ended();
+    else
+      steps_in_backward_ = true;  // All of them are one, which ends with the backward pass.
+  }
+  if (rested && training.task != -1) wake();  // It takes operators to see that end.
+  if (rested != rests_) watch_or_rest();
 }
 
 void Hook::compiled_code_seen() {

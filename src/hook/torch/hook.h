@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -69,6 +70,8 @@ class Hook {
   void optimizer_step_starts(std::string_view name);
   void optimizer_step_ends();
   void compiled_code_seen();
+  // How PyTorch is told to call kernel_starts() or not to.
+  void operators_are_watched_by(std::function<void(bool)> watch) { watch_operators_ = std::move(watch); }
   Operators& operators() { return operators_; }
 
   // In a forked child: nothing here is used any more, and all memory is plain.
@@ -93,6 +96,9 @@ class Hook {
   void born(Birth birth);
   void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
+  void rest_if_all_fits();
+  void wake();
+  void watch_or_rest();
   void name_tensors(const RecordedIteration& iteration);
   bool something_moved() const;
   void publish_costs();
@@ -125,6 +131,11 @@ class Hook {
   std::atomic<bool> compiled_seen_{false};
   std::atomic<bool> larger_seen_{false};  // an operator that is given more than the device may hold
 
+  // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
+  std::atomic<bool> rests_{false};
+  std::mutex watching_mutex_;  // of the next; nothing else is taken under it
+  std::function<void(bool)> watch_operators_;
+
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
   std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
@@ -138,6 +149,7 @@ class Hook {
   Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
   Iterations iterations_;
   ForeignMemory foreign_;
+  std::vector<Updated> last_written_;             // by an optimizer step, when operators were watched
   std::uint64_t ends_ = 0;                        // of iterations, or what may be one
   bool somebody_trains_ = false;                  // some thread does
   bool taken_back_ = false;                       // a trace was, and none has been saved since

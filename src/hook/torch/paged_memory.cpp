@@ -23,6 +23,7 @@ class PagedMemory final : public TensorMemory {
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
   std::span<std::byte> range() const override { return {pager_->range().begin(), pager_->range().bytes()}; }
+  bool is_short() const override { return pager_->is_short(); }
   bool is_served() const override { return pager_->is_served(); }
   void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     pager_->kernel_ready(pager_->this_stream(), kernel, extents);

@@ -43,16 +43,26 @@ bool is_compiled(const char* name) {
   return starts_with(name, "Torch-Compiled Region") || starts_with(name, "## Call CompiledFxGraph");
 }
 
-std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
+std::unique_ptr<at::ObserverContext> on_user_scope(const at::RecordFunction& call) {
+  if (hook->in_child() || hook->runs_kernel()) return nullptr;
+  if (starts_with(call.name(), "Optimizer.step#")) {
+    hook->optimizer_step_starts(call.name());
+    return std::make_unique<OptimizerStep>();
+  }
+  if (is_compiled(call.name())) hook->compiled_code_seen();
+  return nullptr;
+}
+
+void on_user_scope_end(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr && !hook->in_child()) hook->optimizer_step_ends();
+}
+
+std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction& call) {
   if (hook->in_child()) {
     hook->child_runs(call.inputs());
     return nullptr;
   }
   if (hook->runs_kernel()) return nullptr;
-  if (call.scope() == at::RecordScope::USER_SCOPE && starts_with(call.name(), "Optimizer.step#")) {
-    hook->optimizer_step_starts(call.name());
-    return std::make_unique<OptimizerStep>();
-  }
   if (const Operator* op = hook->operators().find(call)) {
     if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
     return std::make_unique<OutermostOperator>();
@@ -61,12 +71,8 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& call) {
   return nullptr;
 }
 
-void on_end(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context == nullptr || hook->in_child()) return;
-  if (dynamic_cast<OptimizerStep*>(context) != nullptr)
-    hook->optimizer_step_ends();
-  else
-    hook->kernel_ends();
+void on_operator_end(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr && !hook->in_child()) hook->kernel_ends();
 }
 
 Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
@@ -92,9 +98,12 @@ extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch
   auto* allocator = new TensorAllocator;
   constexpr std::uint8_t kAboveAll = 255;
   c10::SetCPUAllocator(allocator, kAboveAll);
-  at::addGlobalCallback(at::RecordFunctionCallback(on_start, on_end)
-                            .needsInputs(true)
-                            .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));
+  at::addGlobalCallback(
+      at::RecordFunctionCallback(on_user_scope, on_user_scope_end).scopes({at::RecordScope::USER_SCOPE}));
+  const at::CallbackHandle operators = at::addGlobalCallback(
+      at::RecordFunctionCallback(on_operator, on_operator_end).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  hook->operators_are_watched_by(
+      [operators](bool on) { on ? at::reenableCallback(operators) : at::disableCallback(operators); });
   std::atexit([] { hook->finish(); });
   return allocator;
 }

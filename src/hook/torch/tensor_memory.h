@@ -39,6 +39,8 @@ class TensorMemory {
   virtual bool contains(const void* memory) const = 0;
   // All that we manage, now and later.
   virtual std::span<std::byte> range() const = 0;
+  // Whether more was alive at some time than the device holds: something must leave it, sooner or later.
+  virtual bool is_short() const { return false; }
   // In a forked child: whether it may touch what it has of its parent's.
   virtual bool is_served() const { return false; }
 
