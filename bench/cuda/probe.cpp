@@ -161,7 +161,7 @@ int ask_all(const Options& options) {
     if (!options.part.empty() && part.name != options.part && !first) continue;
     const double left = options.within == 0 ? part.seconds : options.within - seconds_since(begin);
     const Answer answer = left > 1 ? ask(part, options, std::min<double>(left, part.seconds))
-                                   : Answer{.lines = {}, .status = 1, .end = "not reached"};
+                                   : Answer{.lines = nlohmann::json::array(), .status = 1, .end = "not reached"};
     if (first && answer.status == kSkipped) return kSkipped;
     missing |= answer.status != 0;
     ends += fmt::format("  {:<16} {}\n", part.name, answer.end);

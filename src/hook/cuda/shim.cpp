@@ -12,16 +12,18 @@ namespace {
 
 KernelLayout ask_driver(CUfunc_st* function) { return Shim::of_this_process().driver.layout_of(function); }
 
+Shim* made = nullptr;  // for a child that is forked while it is being made
+
 CUresult no_driver() { return CUDA_ERROR_NO_DEVICE; }
 CUresult not_in_this_driver() { return CUDA_ERROR_NOT_FOUND; }
 
 }  // namespace
 
 Shim::Shim() : scanner(ask_driver) {
+  made = this;
   ::pthread_atfork(nullptr, nullptr, [] {
-    Shim& shim = of_this_process();
-    shim.in_child_.store(true, std::memory_order_relaxed);
-    shim.observe(nullptr);
+    made->observer_.store(nullptr, std::memory_order_relaxed);
+    made->in_child_.store(true, std::memory_order_relaxed);
   });
   for (const Gate& gate : gates()) gate.real->store(driver.function(gate.name), std::memory_order_relaxed);
 }

@@ -18,13 +18,15 @@ class Shim final : public CudaShim {
 
   bool add(const CudaRange& range) noexcept override { return !in_child() && scanner.add(range); }
   bool remove(std::uint64_t begin) noexcept override { return !in_child() && scanner.remove(begin); }
-  void observe(LaunchObserver* observer) noexcept override { observer_.store(observer, std::memory_order_release); }
+  void observe(LaunchObserver* observer) noexcept override {
+    if (!in_child()) observer_.store(observer, std::memory_order_release);
+  }
   void* driver_function(const char* name) noexcept override { return driver.function(name); }
   std::uint64_t unwatched_functions() const noexcept override { return unwatched.load(std::memory_order_relaxed); }
 
   LaunchObserver* observer() const noexcept { return observer_.load(std::memory_order_acquire); }
   // Forked from the process that this was made in: nothing is watched, for locks may have been held by threads that are
-  // no more. CUDA itself works in no such child.
+  // no more. Most such children cannot use CUDA themselves.
   bool in_child() const noexcept { return in_child_.load(std::memory_order_relaxed); }
 
   const RealDriver driver = open_real_driver();

@@ -140,8 +140,18 @@ bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::Arr
   return any;
 }
 
-Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages) {
-  Accesses result(op.name);
+void Accesses::begin_anew(std::string_view kernel) {
+  extents.clear();
+  touches.clear();
+  foreign.clear();
+  shapes = 0;
+  lineage = KernelLineage(kernel);
+  needs_gradient = of_wrappers = writes_parameter = false;
+}
+
+void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages,
+                   Accesses& result) {
+  result.begin_anew(op.name);
   result.shapes = c10::GradMode::is_enabled() ? 1 : 0;  // An evaluation's kernels are others than the training's.
   Collector collector(storages, result);
   const bool writes_statistics = op.writes_statistics_if >= 0 &&
@@ -159,7 +169,6 @@ Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs
     result.extents.clear();
     result.touches.clear();
   }
-  return result;
 }
 
 }  // namespace spillway

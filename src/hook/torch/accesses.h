@@ -14,13 +14,13 @@ namespace spillway {
 
 // What a call is about to use of memory that was there before it.
 struct Accesses {
-  explicit Accesses(std::string_view kernel) : lineage(kernel) {}
+  void begin_anew(std::string_view kernel);  // nothing is used; the lists keep their memory
 
   std::vector<ByteExtent> extents;         // in our memory
   std::vector<Touch> touches;              // the same, by storage
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types, and of whether gradients are on
-  KernelLineage lineage;
+  KernelLineage lineage{""};
   bool needs_gradient = false;    // an argument requires grad
   bool of_wrappers = false;       // some argument stands for other tensors: the operators called with these do the work
   bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand
@@ -29,6 +29,7 @@ struct Accesses {
 // Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.
 bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs);
 
-Accesses accesses_of(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages);
+void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages,
+                   Accesses& result);
 
 }  // namespace spillway

@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-thread_local std::unique_ptr<RunningKernel> running;
+thread_local std::unique_ptr<RunningKernel> running, ended;  // `ended` becomes the next one
 
 // What this thread does for training. A thread that only prepares batches, evaluates or keeps copies trains nothing.
 struct Training {
@@ -119,7 +119,8 @@ void Hook::free(void* memory) noexcept {
 bool Hook::runs_kernel() const { return running != nullptr; }
 
 bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
-  Accesses accesses = accesses_of(op, arguments, storages_);
+  thread_local Accesses accesses;
+  find_accesses(op, arguments, storages_, accesses);
   const bool gradients = c10::GradMode::is_enabled();
   const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
@@ -130,7 +131,8 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     return false;
   }
   if (!op.makes_views) look_for_larger_than_memory(op, accesses.extents);
-  auto kernel = std::make_unique<RunningKernel>();
+  std::unique_ptr<RunningKernel> kernel = ended ? std::move(ended) : std::make_unique<RunningKernel>();
+  kernel->begin_anew();
   // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
   if (op.makes_views)
     for (ByteExtent& extent : accesses.extents) extent.sparse = true;
@@ -138,7 +140,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->lineage = accesses.lineage;
   kernel->event.name = op.name;
   kernel->event.shapes = accesses.shapes;
-  kernel->event.touches = std::move(accesses.touches);
+  std::swap(kernel->event.touches, accesses.touches);
   const Nanos start = now();
   ForeignMemory::Remains remains;
   {
@@ -183,14 +185,17 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
 
 void Hook::kernel_ends() {
   if (!running) return;
-  const std::unique_ptr<RunningKernel> kernel = std::move(running);
+  ended = std::move(running);
+  RunningKernel* const kernel = ended.get();
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   if (kernel->known_to_memory) memory_->kernel_done();
   if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const std::scoped_lock lock(mutex_);
-  if (has_data && !kernel->op->ignored && is_recorded()) iterations_.kernel_ended(kernel->plan != nullptr);
+  const bool planned = kernel->plan != nullptr;
+  kernel->plan.reset();
+  if (has_data && !kernel->op->ignored && is_recorded()) iterations_.kernel_ended(planned);
   if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
   if (!recorder_) return;
   if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);

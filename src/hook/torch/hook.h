@@ -38,6 +38,15 @@ struct RunningKernel {
   // ahead from there, beside the plan.
   bool known_to_memory = true;
 
+  // Its lists keep their memory: there are very many kernels, one after the other.
+  void begin_anew() {
+    place = kNoKernel;
+    known_to_memory = true;
+    event.touches.clear();
+    event.births.clear();
+    event.deaths.clear();
+  }
+
   // Where the plan wants what is made now.
   std::optional<std::uint64_t> place_of_next_birth() const {
     if (!plan) return std::nullopt;

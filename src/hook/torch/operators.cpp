@@ -85,6 +85,20 @@ Operator describe(const c10::FunctionSchema& schema) {
 
 const Operator* Operators::find(const at::RecordFunction& call) {
   const char* name = call.name();
+  // This thread's latest ones, for which it needs no lock: of two in one place the newer one stays.
+  struct Known {
+    const char* name = nullptr;
+    const Operator* op = nullptr;
+  };
+  thread_local std::array<Known, 256> latest;
+  Known& known = latest[(reinterpret_cast<std::uintptr_t>(name) >> 4) % latest.size()];
+  if (known.name != name || known.op->schema_name != name) known = {name, find_or_describe(call)};
+  if (known.op == nullptr) known.name = nullptr;
+  return known.op;
+}
+
+const Operator* Operators::find_or_describe(const at::RecordFunction& call) {
+  const char* name = call.name();
   {
     const std::shared_lock lock(mutex_);
     const auto known = known_.find(name);

@@ -39,6 +39,8 @@ class Operators {
   const Operator* find(const at::RecordFunction& call);
 
  private:
+  const Operator* find_or_describe(const at::RecordFunction& call);
+
   std::shared_mutex mutex_;
   std::deque<Operator> described_;  // never changed, since running kernels refer to them
   // By the address of the schema's name, since asking a call for its schema copies it.

@@ -1,6 +1,7 @@
 // Where the preloaded library enters, and where PyTorch calls us: its allocator and its operators' callbacks.
 #include <pthread.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -34,7 +35,19 @@ class TensorAllocator final : public c10::Allocator {
 };
 
 struct OptimizerStep final : at::ObserverContext {};
-struct OutermostOperator final : at::ObserverContext {};
+// A thread runs one at a time, and there are very many: they all lie in the same place.
+struct OutermostOperator final : at::ObserverContext {
+  static void* operator new(std::size_t) noexcept { return &place; }
+  static void operator delete(void*) noexcept {}
+
+ private:
+  struct alignas(at::ObserverContext) Place {
+    std::byte bytes[sizeof(at::ObserverContext)];
+  };
+  static thread_local Place place;
+};
+thread_local OutermostOperator::Place OutermostOperator::place;
+static_assert(sizeof(OutermostOperator) == sizeof(at::ObserverContext));
 
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
