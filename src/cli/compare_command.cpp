@@ -34,7 +34,8 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
                {"out", Align::right},
                {"in", Align::right},
                {"device peak", Align::right}});
-  std::string notes;
+  std::string notes = fmt::format("Kernel times are the recording's ({}); the machine decides what moves cost.\n",
+                                  printable(input.loaded.trace.source));
   for (const Evaluation& evaluation : evaluations) {
     const SimulationResult& result = evaluation.result;
     if (!result.feasible) {
@@ -53,8 +54,8 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
   }
   return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}{}{}", printable(input.loaded.trace.name),
                      printable(input.machine.name), to_text(input.machine.device.memory),
-                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(),
-                     notes.empty() ? "" : "\n", notes);
+                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(), "\n",
+                     notes);
 }
 
 Result<int> run(const CompareOptions& options) {

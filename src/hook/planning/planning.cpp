@@ -49,6 +49,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
                       .persistent = {},
                       .machine = machine(),
                       .budget = kBlockBytes * pager_.device_blocks(),
+                      .unplanned = {},
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
@@ -58,7 +59,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
   }
-  input.machine.device.memory = excess(input.budget, kBlockBytes * pager_.small_blocks() + kSpareMemory);
+  input.unplanned = kBlockBytes * pager_.small_blocks() + kSpareMemory;
+  input.machine.device.memory = excess(input.budget, input.unplanned);
   // What nobody uses has left the device first, for host memory while that had room, and stays there.
   const Bytes stays = std::min(beside, pager_.stats().held[Tier::host]);
   input.machine.host.memory = excess(input.machine.host.memory, stays);

@@ -111,22 +111,27 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on,
   return Best{std::move(plan), counted_on, result};
 }
 
-std::unexpected<Error> too_little_for(std::string_view whom, const std::string& refused, const PlanningInput& input) {
-  const Bytes device = input.machine.device.memory;
-  const std::string ssd = fmt::format(", and {} on the SSD", to_text(input.machine.ssd_capacity()));
-  return fail(Errc::unavailable,
-              fmt::format("what a plan may count on is too little for {}: {} of the device's {}{}; raise "
-                          "--device-memory{}{}",
-                          whom, to_text(device), to_text(input.budget), device == Bytes{} ? "" : ssd,
-                          device == Bytes{} ? "" : " (or --ssd-capacity)",
-                          refused.empty() ? "" : fmt::format("; and the given plan cannot be followed: {}", refused)));
-}
-
 // What a plan may count on: all but half of what tensors take that are replaced, for those are alive for a part of the
 // iteration only, and half of all at least. A little has room in the spare blocks.
 Bytes memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
   const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
   return replaced <= kSpareMemory ? all : excess(all, Bytes{std::min(replaced, all).value / 2});
+}
+
+std::unexpected<Error> too_little_for(std::string_view whom, const std::string& refused, const PlanningInput& input) {
+  const Bytes device = input.machine.device.memory;
+  const std::string why =
+      device == Bytes{}
+          ? fmt::format(
+                "what no plan moves (small tensors, mostly) takes {} of the device's {}; raise "
+                "--device-memory to {}MiB at least",
+                to_text(input.unplanned), to_text(input.budget), (input.unplanned + kBlockBytes).value >> 20)
+          : fmt::format(
+                "what a plan may count on is too little for {}: {} of the device's {}, and {} on "
+                "the SSD; raise --device-memory or --ssd-capacity",
+                whom, to_text(device), to_text(input.budget), to_text(input.machine.ssd_capacity()));
+  return fail(Errc::unavailable,
+              why + (refused.empty() ? "" : fmt::format("; and the given plan cannot be followed: {}", refused)));
 }
 
 // Of the policies that the run may follow; nothing if none can. `goes_on` is asked before each.
@@ -273,11 +278,15 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
-    TRY(const auto best,
-        best_of(
-            iteration,
-            {.iteration = {}, .persistent = {}, .machine = machine, .budget = budget, .policy = policy, .places = {}},
-            goes_on));
+    TRY(const auto best, best_of(iteration,
+                                 {.iteration = {},
+                                  .persistent = {},
+                                  .machine = machine,
+                                  .budget = budget,
+                                  .unplanned = unplanned,
+                                  .policy = policy,
+                                  .places = {}},
+                                 goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
     if (!best) continue;

@@ -34,6 +34,7 @@ struct PlanningInput {
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is the most that a plan may count on
   Bytes budget;                         // all of the device's memory
+  Bytes unplanned;                      // of that, what no plan counts on
   std::string_view policy;              // "auto": the best of all
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before

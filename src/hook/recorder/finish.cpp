@@ -11,7 +11,7 @@ constexpr std::string_view kRemedy =
     "let the script run more steps of one shape, or take one as it is with spillway trace --iteration N";
 
 std::string plural(std::size_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with('s') ? "es" : "s");
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ std::string Recorder::describe() const {
   constexpr std::uint64_t kNeeded = 3;
   if (builder_.number() < kNeeded)
     return fmt::format("the script made {} and at least {} are needed for two whole iterations; {}",
-                       plural(builder_.number(), "optimizer step"), kNeeded, kRemedy);
+                       plural(builder_.number(), anchor_name()), kNeeded, kRemedy);
   std::string sizes;
   for (const Segment* segment : last(std::min<std::size_t>(history_.size() + 1, 6), 0)) {
     if (segment->kernels_seen > most_kernels_)
@@ -88,7 +88,7 @@ std::string Recorder::describe() const {
         fmt::format("; {} differ at {}", which, difference ? "nothing but their storages" : difference.error());
   }
   return fmt::format("the script made {}; the last ones ran {} operators{}; {}",
-                     plural(builder_.number(), "optimizer step"), sizes, comparison, kRemedy);
+                     plural(builder_.number(), anchor_name()), sizes, comparison, kRemedy);
 }
 
 // After how many steps the same optimizers make theirs again, as before the last ones; 1 if that cannot be told.
@@ -115,9 +115,9 @@ Result<Trace> Recorder::finish_wanted() const {
     return fail(
         Errc::unavailable,
         fmt::format(
-            "iteration {} was asked for, which runs from optimizer step {} to the next, but the script made {}; "
+            "iteration {} was asked for, which runs from {} {} to the next, but the script made {}; "
             "ask for an earlier one or let the script run longer",
-            wanted_, wanted_, plural(builder_.number(), "optimizer step")));
+            wanted_, anchor_name(), wanted_, plural(builder_.number(), anchor_name())));
   Iteration iteration;
   iteration.steady = false;
   iteration.segments.push_back(**segment);

@@ -244,6 +244,7 @@ void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_
 }
 
 void Recorder::forget_anchors() {
+  marks_steps_ = true;
   // What was there before is told apart by segment numbers; it all becomes "from before".
   for (auto& [id, live] : live_) {
     const bool is_used = live.storage.birth_segment != kNotUsedYet;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -77,6 +78,7 @@ class Recorder {
   bool is_outdated() const;
   void sample();
   void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
+  std::string_view anchor_name() const { return marks_steps_ ? "optimizer step" : "backward pass"; }
   Result<Trace> finish_wanted() const;
   std::string describe() const;
   std::size_t steps_in_turns() const;
@@ -102,6 +104,7 @@ class Recorder {
   std::uint64_t missed_ = 0;     // anchors since the last one
   std::uint64_t fruitless_ = 0;  // searches among operators that all have come before
   std::uint64_t pause_ = 0;      // anchors until the next search, unless something new comes
+  bool marks_steps_ = false;     // anchors are ends of optimizer steps; of backward passes otherwise
   bool news_ = false;
   bool something_updated_ = false;  // by some segment
   std::size_t pending_ = 0;         // of the latest segments may become the next repetition of the iteration found

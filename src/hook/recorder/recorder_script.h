@@ -13,10 +13,12 @@
 
 namespace spillway {
 
-// A script in miniature: tensors by name, and a clock that each kernel moves on.
+// A script in miniature, which marks its optimizer steps: tensors by name, and a clock that each kernel moves on.
 class Script {
  public:
-  explicit Script(std::uint64_t iteration = 0, std::size_t most_kernels = 1000) : recorder(iteration, most_kernels) {}
+  explicit Script(std::uint64_t iteration = 0, std::size_t most_kernels = 1000) : recorder(iteration, most_kernels) {
+    recorder.forget_anchors();
+  }
 
   struct Call {
     std::string_view name;

@@ -362,6 +362,15 @@ TEST(Recorder, TooFewStepsAreAnErrorThatSaysHowManyAreNeeded) {
   EXPECT_NE(trace.error().message.find("made 1 optimizer step and at least 3"), std::string::npos);
 }
 
+TEST(Recorder, WithoutAnOptimizerItSpeaksOfBackwardPasses) {
+  Recorder recorder(0);
+  for (int pass = 0; pass < 2; ++pass) recorder.anchor();
+  const auto trace = recorder.finish();
+  ASSERT_FALSE(trace);
+  EXPECT_NE(trace.error().message.find("the script made 2 backward passes and at least 3"), std::string::npos)
+      << trace.error().message;
+}
+
 TEST(Recorder, AnIterationAskedForIsTakenAsItIs) {
   Script script(2);
   script.data("w");

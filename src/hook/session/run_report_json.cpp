@@ -143,6 +143,7 @@ std::string to_json(const RunReport& report) {
       {"moved_bytes", moved_bytes(report)},
       {"clean_drops_bytes", report.clean_drops.value},
       {"unseen_writes", report.unseen_writes},
+      {"ssd_written_bytes", report.ssd_written.value},
       {"ssd_written_bytes_per_hour", report.ssd_written_per_hour().value},
       {"stall_seconds", seconds(report.stall)},
       {"phases", phases(report)},

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/median.h"
@@ -156,6 +157,29 @@ std::string unmanaged_text(const RunReport& report) {
   return text;
 }
 
+// "3 GiB written (1.8 TiB an hour), 1.2 GiB of it for moves that were called back or for forked processes"
+std::string written_text(const RunReport& report) {
+  std::string text =
+      fmt::format("{} written ({} an hour)", to_text(report.ssd_written), to_text(report.ssd_written_per_hour()));
+  const Bytes moved = report.moved(Tier::device, Tier::ssd) + report.moved(Tier::host, Tier::ssd);
+  const Bytes given_up = excess(report.ssd_written, moved);
+  if (given_up.value > report.ssd_written.value / 20)
+    text += fmt::format(", {} of it for moves that were called back or for forked processes", to_text(given_up));
+  return text;
+}
+
+// Consumer drives of 1 TB are usually guaranteed for 600 TB.
+std::optional<std::string> endurance_text(const RunReport& report) {
+  constexpr Bytes kMuch{1'000'000'000'000}, kEnoughToTell{10'000'000'000}, kUsual{600 * kMuch.value};
+  const Bytes an_hour = report.ssd_written_per_hour();
+  if (an_hour < kMuch || report.ssd_written < kEnoughToTell) return std::nullopt;
+  const std::uint64_t days = std::max<std::uint64_t>(1, kUsual.value / (24 * an_hour.value));
+  return fmt::format(
+      "the SSD is written at a rate that wears a usual 1 TB drive out in {} (600 TB); more memory (--device-memory, "
+      "--host-memory) writes less",
+      plural(days, "day", "days"));
+}
+
 void add_memory(const RunReport& report, Lines& lines) {
   const auto& moved = report.moved;
   lines.emplace_back(
@@ -170,9 +194,9 @@ void add_memory(const RunReport& report, Lines& lines) {
                                    to_text(moved(Tier::host, Tier::device))));
   const std::string clean =
       report.clean_drops > Bytes{} ? fmt::format("; {} left unwritten: it had them", to_text(report.clean_drops)) : "";
-  lines.emplace_back("ssd", fmt::format("peak {}; {} written ({} an hour), {} read{}", to_text(report.peak.ssd),
-                                        to_text(report.ssd_written), to_text(report.ssd_written_per_hour()),
+  lines.emplace_back("ssd", fmt::format("peak {}; {}, {} read{}", to_text(report.peak.ssd), written_text(report),
                                         to_text(moved(Tier::ssd, Tier::device)), clean));
+  if (const auto endurance = endurance_text(report)) lines.emplace_back("", *endurance);
   lines.emplace_back("faults",
                      fmt::format("{}, and {}; some thread waited {:.3f} s for memory", report.faults,
                                  plural(report.first_touches, "first touch", "first touches"), seconds(report.stall)));

@@ -70,6 +70,7 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["moved_bytes"]["device_to_ssd"], 10);
   EXPECT_EQ(object["moved_bytes"]["ssd_to_device"], 5);
   EXPECT_EQ(object["moved_bytes"].size(), 6u);
+  EXPECT_EQ(object["ssd_written_bytes"], 11);
   EXPECT_EQ(object["ssd_written_bytes_per_hour"], 11 * 1800);
   EXPECT_EQ(object["iterations"], Json::parse(R"([
     {"phase": "demand paging", "seconds": 2.0, "faults": 4, "moved_in_bytes": 50, "moved_out_bytes": 60,
@@ -80,6 +81,22 @@ TEST_F(RunReportTest, HoldsWhatTheHookCounted) {
   EXPECT_EQ(object["unseen_writes"], 13);
   EXPECT_NE(to_table(report()).find("12 B left unwritten"), std::string::npos);
   EXPECT_TRUE(object["error"].is_null());
+}
+
+TEST_F(RunReportTest, SaysWhatWritesAreMoreThanMovesAndWhatTheyDoToADrive) {
+  load_torch();
+  state().moved(Tier::device, Tier::ssd) = (6_GiB).value;
+  state().ssd_written_bytes = (6_GiB).value;
+  const std::string as_moved = to_table(report());
+  EXPECT_NE(as_moved.find("6 GiB written (10.55 TiB an hour), 0 B read"), std::string::npos) << as_moved;
+  EXPECT_EQ(as_moved.find("wears"), std::string::npos) << "too little to tell: " << as_moved;
+  state().ssd_written_bytes = (10_GiB).value;
+  const std::string more = to_table(report());
+  EXPECT_NE(
+      more.find("an hour), 4 GiB of it for moves that were called back or for forked processes, 0 B read\n"
+                "                the SSD is written at a rate that wears a usual 1 TB drive out in 1 day (600 TB)"),
+      std::string::npos)
+      << more;
 }
 
 TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
