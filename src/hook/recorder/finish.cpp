@@ -112,12 +112,10 @@ Result<Trace> Recorder::finish_wanted() const {
                             "kept; ask for another one",
                             wanted_, (*segment)->kernels_seen, most_kernels_));
   if (segment == all.end() || (*segment)->kernels.empty())
-    return fail(
-        Errc::unavailable,
-        fmt::format(
-            "iteration {} was asked for, which runs from {} {} to the next, but the script made {}; "
-            "ask for an earlier one or let the script run longer",
-            wanted_, anchor_name(), wanted_, plural(builder_.number(), anchor_name())));
+    return fail(Errc::unavailable,
+                fmt::format("iteration {} was asked for, which runs from {} {} to the next, but the script made {}; "
+                            "ask for an earlier one or let the script run longer",
+                            wanted_, anchor_name(), wanted_, plural(builder_.number(), anchor_name())));
   Iteration iteration;
   iteration.steady = false;
   iteration.segments.push_back(**segment);
