@@ -35,19 +35,28 @@ class TensorAllocator final : public c10::Allocator {
 };
 
 struct OptimizerStep final : at::ObserverContext {};
+
 // A thread runs one at a time, and there are very many: they all lie in the same place.
 struct OutermostOperator final : at::ObserverContext {
+  bool hides_inner = false;  // what it calls is told to nobody
+
   static void* operator new(std::size_t) noexcept { return &place; }
   static void operator delete(void*) noexcept {}
 
  private:
   struct alignas(at::ObserverContext) Place {
-    std::byte bytes[sizeof(at::ObserverContext)];
+    std::byte bytes[2 * sizeof(at::ObserverContext)];
   };
   static thread_local Place place;
 };
 thread_local OutermostOperator::Place OutermostOperator::place;
-static_assert(sizeof(OutermostOperator) == sizeof(at::ObserverContext));
+static_assert(sizeof(OutermostOperator) <= 2 * sizeof(at::ObserverContext));
+
+// Nobody else (a profiler) is told of operators.
+bool are_alone() {
+  const auto callbacks = at::getStepCallbacksUnlessEmpty(at::RecordScope::FUNCTION);
+  return callbacks && callbacks->callbacks_.size() == 1;
+}
 
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
@@ -78,14 +87,19 @@ std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction& call)
   if (hook->runs_kernel()) return nullptr;
   if (const Operator* op = hook->operators().find(call)) {
     if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
-    return std::make_unique<OutermostOperator>();
+    auto outermost = std::make_unique<OutermostOperator>();
+    outermost->hides_inner = are_alone();
+    if (outermost->hides_inner) at::enableRecordFunction(false);
+    return outermost;
   }
   if (is_compiled(call.name())) hook->compiled_code_seen();
   return nullptr;
 }
 
 void on_operator_end(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr && !hook->in_child()) hook->kernel_ends();
+  if (context == nullptr) return;
+  if (static_cast<OutermostOperator*>(context)->hides_inner) at::enableRecordFunction(true);
+  if (!hook->in_child()) hook->kernel_ends();
 }
 
 Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
