@@ -84,14 +84,29 @@ std::size_t line_of_bad_header(std::string_view toml) {
   return 0;
 }
 
-// The first line on which a '[' or '{' follows a '=', or 0. toml++ recurses into arrays and inline tables, and ends the
-// program on "[}".
+// The first line on which a '[' or '{' follows a '=', outside of texts and comments, or 0. toml++ recurses into arrays
+// and inline tables, and ends the program on "[}".
 std::size_t line_of_array(std::string_view toml) {
-  for (std::size_t at = toml.find('='); at != toml.npos; at = toml.find('=', at + 1)) {
-    const std::size_t value = toml.find_first_not_of(" \t", at + 1);
-    if (value != toml.npos && (toml[value] == '[' || toml[value] == '{'))
-      return 1 +
-             static_cast<std::size_t>(std::count(toml.begin(), toml.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+  std::size_t line = 1;
+  char quote = 0, before = 0;  // of the text that this is in; the last character that was no blank
+  bool in_comment = false;
+  for (std::size_t at = 0; at < toml.size(); ++at) {
+    const char c = toml[at];
+    if (c == '\n') {
+      ++line;
+      quote = before = 0;
+      in_comment = false;
+    } else if (in_comment || c == ' ' || c == '\t') {
+      continue;
+    } else if (quote != 0) {
+      if (c == '\\' && quote == '"') ++at;
+      if (c == quote) quote = 0;
+    } else {
+      if ((c == '[' || c == '{') && before == '=') return line;
+      if (c == '"' || c == '\'') quote = c;
+      in_comment = c == '#';
+      before = c;
+    }
   }
   return 0;
 }

@@ -99,7 +99,7 @@ TEST(MachineFile, ArraysAndInlineTablesAreRefusedBeforeTheParserMeetsThem) {
     ASSERT_FALSE(machine) << value;
     EXPECT_NE(machine.error().message.find("line 2: it has an array"), std::string::npos) << machine.error().message;
   }
-  const auto header = parse_machine("name = \"a\" # x [y]\n[device]\nmemory = \"1GiB\"\n", "file");
+  const auto header = parse_machine("name = \"=[ \\\"=[\" # =[\n[device]\nmemory = \"1GiB\"\n", "file");
   ASSERT_FALSE(header);
   EXPECT_EQ(header.error().message.find("array"), std::string::npos) << header.error().message;
 }
