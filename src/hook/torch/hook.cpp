@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-thread_local std::unique_ptr<RunningKernel> running, ended;  // `ended` becomes the next one
+thread_local std::unique_ptr<RunningKernel> running, last_run;  // which becomes the next one
 
 // What this thread does for training. A thread that only prepares batches, evaluates or keeps copies trains nothing.
 struct Training {
@@ -131,7 +131,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     return false;
   }
   if (!op.makes_views) look_for_larger_than_memory(op, accesses.extents);
-  std::unique_ptr<RunningKernel> kernel = ended ? std::move(ended) : std::make_unique<RunningKernel>();
+  std::unique_ptr<RunningKernel> kernel = last_run ? std::move(last_run) : std::make_unique<RunningKernel>();
   kernel->begin_anew();
   // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
   if (op.makes_views)
@@ -185,8 +185,8 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
 
 void Hook::kernel_ends() {
   if (!running) return;
-  ended = std::move(running);
-  RunningKernel* const kernel = ended.get();
+  last_run = std::move(running);
+  RunningKernel* const kernel = last_run.get();
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   if (kernel->known_to_memory) memory_->kernel_done();
