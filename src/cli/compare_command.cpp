@@ -52,10 +52,9 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
     if (!result.steady)
       notes += fmt::format("{} never repeats itself: means of the last 10 of 20 iterations.\n", evaluation.plan.policy);
   }
-  return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}{}{}", printable(input.loaded.trace.name),
+  return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}\n{}", printable(input.loaded.trace.name),
                      printable(input.machine.name), to_text(input.machine.device.memory),
-                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(), "\n",
-                     notes);
+                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(), notes);
 }
 
 Result<int> run(const CompareOptions& options) {

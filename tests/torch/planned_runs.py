@@ -107,7 +107,7 @@ def host_memory(spillway, *sizes):
 
 @normal()
 def a_script_that_changes(spillway):
-    script = (SCRIPTS, "larger_batch.py")
+    script = (SCRIPTS, "larger_batch.py", "24", "20", "9", "3072", "4096")
     expected, unlimited = train(spillway, "4GiB", "uvm", *script)
     printed, report = train(spillway, half_of(unlimited), "g10", *script)
     faults = [iteration["faults"] for iteration in report["iterations"]]
@@ -120,7 +120,7 @@ def a_script_that_changes(spillway):
 @normal()
 def a_script_that_outgrows_its_memory(spillway):
     """While all fits operators are not watched, once the iteration is known; they are again when memory gets short."""
-    script = (SCRIPTS, "grows.py")
+    script = (SCRIPTS, "larger_batch.py", "16", "36", "18", "128", "2048")
     expected, unlimited = train(spillway, "4GiB", "auto", *script)
     printed, report = train(spillway, "48MiB", "auto", *script)
     operators = [iteration["operators"] for iteration in report["iterations"]]
