@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "hook/session/output_file.h"
-#include "hook/session/own_process.h"
+#include "session/output_file.h"
+#include "session/own_process.h"
 
 namespace spillway {
 namespace {

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "base/files.h"
-#include "hook/session/own_process.h"
 #include "machines/cpu/probe.h"
 #include "plan/machine_file.h"
 #include "plan/this_machine.h"
+#include "session/own_process.h"
 
 namespace spillway {
 namespace {

@@ -9,9 +9,9 @@
 #include <cerrno>
 
 #include "base/files.h"
-#include "hook/planning/run_planner.h"
-#include "hook/session/session_pager.h"
 #include "policies/policies.h"
+#include "runtime/run_planner.h"
+#include "session/session_pager.h"
 #include "trace/format.h"
 
 namespace spillway {

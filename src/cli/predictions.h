@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "hook/session/run_report.h"
+#include "session/run_report.h"
 
 namespace spillway {
 

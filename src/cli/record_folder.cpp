@@ -9,10 +9,10 @@
 #include <cerrno>
 
 #include "base/files.h"
-#include "hook/planning/save_proposed.h"
-#include "hook/session/output_file.h"
-#include "hook/session/own_process.h"
 #include "journal/journal_file.h"
+#include "runtime/save_proposed.h"
+#include "session/output_file.h"
+#include "session/own_process.h"
 
 namespace spillway {
 namespace {

@@ -6,9 +6,9 @@
 #include "base/files.h"
 #include "cli/command.h"
 #include "cli/script.h"
-#include "hook/session/launch.h"
-#include "hook/session/output_file.h"
-#include "hook/session/run_report.h"
+#include "session/launch.h"
+#include "session/output_file.h"
+#include "session/run_report.h"
 
 namespace spillway {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
-#include "hook/pager/pager.h"
 #include "journal/replay.h"
+#include "runtime/pager.h"
 
 namespace spillway {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hook/pager/pager.h"
+#include "runtime/pager.h"
 #include "support.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-#include "hook/pager/pager.h"
+#include "runtime/pager.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "hook/planning/planning.h"
+#include "runtime/planning.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <string>
 #include <thread>
 
-#include "hook/recorder/recorder_script.h"
 #include "pager_support.h"
 #include "plan/machine_file.h"
+#include "recorder/recorder_script.h"
 
 namespace spillway {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "hook/pager/pager.h"
 #include "pager_support.h"
+#include "runtime/pager.h"
 
 namespace spillway {
 

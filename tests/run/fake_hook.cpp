@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "hook/session/hook_side.h"
+#include "session/hook_side.h"
 
 namespace {
 

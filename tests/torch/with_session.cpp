@@ -9,7 +9,7 @@
 #include <new>
 #include <string>
 
-#include "hook/session/session.h"
+#include "session/session.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "hook/session/hook_side.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 

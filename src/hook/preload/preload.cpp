@@ -18,7 +18,7 @@
 #include "hook/preload/pytorch_version.h"
 #include "hook/preload/refused_calls.h"
 #include "hook/preload/text.h"
-#include "hook/session/hook_side.h"
+#include "session/hook_side.h"
 
 #ifndef SPILLWAY_TORCH_RELEASE
 #error "the build must say for which PyTorch it is"

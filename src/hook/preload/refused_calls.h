@@ -1,6 +1,6 @@
 #pragma once
 
-#include "hook/session/hook_side.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "hook/session/hook_side.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 namespace {

@@ -10,12 +10,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "hook/pager/tensor_costs.h"
-#include "hook/planning/plan_trial.h"
-#include "hook/planning/planning.h"
-#include "hook/recorder/follower.h"
-#include "hook/recorder/recorder.h"
-#include "hook/session/session.h"
 #include "hook/torch/accesses.h"
 #include "hook/torch/foreign_memory.h"
 #include "hook/torch/iterations.h"
@@ -24,6 +18,12 @@
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
 #include "machines/cpu/disk_wait.h"
+#include "recorder/follower.h"
+#include "recorder/recorder.h"
+#include "runtime/plan_trial.h"
+#include "runtime/planning.h"
+#include "runtime/tensor_costs.h"
+#include "session/session.h"
 
 namespace spillway {
 

@@ -4,9 +4,9 @@
 #include <unordered_set>
 #include <utility>
 
-#include "hook/planning/save_proposed.h"
-#include "hook/session/hook_side.h"
 #include "hook/torch/command_name.h"
+#include "runtime/save_proposed.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 

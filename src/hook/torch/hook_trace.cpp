@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
-#include "hook/session/hook_side.h"
 #include "hook/torch/command_name.h"
+#include "session/hook_side.h"
 #include "trace/format.h"
 
 namespace spillway {

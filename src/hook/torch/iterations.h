@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/units.h"
-#include "hook/recorder/events.h"
-#include "hook/session/hook_side.h"
 #include "hook/torch/tensor_memory.h"
+#include "recorder/events.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "hook/session/session.h"
+#include "session/session.h"
 
 namespace spillway {
 namespace {

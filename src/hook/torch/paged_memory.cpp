@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include "hook/pager/pager.h"
-#include "hook/planning/planning.h"
-#include "hook/session/hook_side.h"
-#include "hook/session/session_pager.h"
 #include "machines/cpu/watched_io.h"
 #include "policies/policies.h"
+#include "runtime/pager.h"
+#include "runtime/planning.h"
+#include "session/hook_side.h"
+#include "session/session_pager.h"
 
 namespace spillway {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "hook/session/session.h"
 #include "hook/torch/tensor_memory.h"
+#include "session/session.h"
 
 namespace spillway {
 

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <exception>
 
-#include "hook/session/hook_side.h"
 #include "hook/torch/hook.h"
 #include "hook/torch/paged_memory.h"
 #include "hook/torch/plain_memory.h"
 #include "hook/torch/pytorch.h"
+#include "session/hook_side.h"
 
 namespace spillway {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "hook/pager/block_traffic.h"
-#include "hook/recorder/events.h"
-#include "hook/recorder/lineage.h"
+#include "recorder/events.h"
+#include "recorder/lineage.h"
+#include "runtime/block_traffic.h"
 
 namespace spillway {
 

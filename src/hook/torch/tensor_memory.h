@@ -7,9 +7,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "hook/pager/block_traffic.h"
-#include "hook/pager/byte_extent.h"
-#include "hook/pager/run_plan.h"
+#include "runtime/block_traffic.h"
+#include "runtime/byte_extent.h"
+#include "runtime/run_plan.h"
 
 namespace spillway {
 

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/least_moves.h"
+#include "base/result.h"
+#include "plan/block_trace.h"
+#include "plan/machine_model.h"
+#include "recorder/iteration.h"
+#include "runtime/given_plan.h"
+#include "runtime/run_plan.h"
+
+namespace spillway {
+
+// Memory of the device that no plan counts on: what is on its way takes a place at both of its ends.
+inline constexpr Bytes kSpareMemory = kBlockBytes * 8;
+
+// Where a plan puts what its iteration makes.
+struct PlannedPlaces {
+  Places places;     // by TensorId; nothing for what may lie anywhere
+  BlockRange apart;  // they all lie in here
+};
+
+// What was found out about a run, and what it may use.
+struct PlanningInput {
+  RecordedIteration iteration;
+  Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
+  MachineModel machine;                 // its device's memory is the most that a plan may count on
+  Bytes budget;                         // all of the device's memory
+  Bytes unplanned;                      // of that, what no plan counts on
+  std::string_view policy;              // "auto": the best of all
+  const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
+  std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
+};
+
+// What must move in each iteration, how long that takes at the links' rates, all at once, and how long kernels must
+// wait where they use much in a short time.
+struct LinkBound {
+  LeastMoves device;  // to it and from it
+  LeastMoves ssd;     // of these, what host memory cannot take
+  Nanos time, wait;
+};
+
+// A plan for a run, and how to recognise its iteration.
+struct ProposedPlan {
+  std::uint64_t iteration = 0;  // its number
+  bool given = false;           // it was made before
+  RunPlan run;
+  Trace blocks;  // what it was made for: the iteration as the run's memory sees it
+  PlannedPlaces places;
+  Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
+  Nanos predicted_wait;               // of its kernels
+  LinkBound link_bound;
+  std::vector<std::uint64_t> signatures;  // by kernel
+  std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
+  std::vector<std::uint32_t> anchors;
+  // By kernel: where to put what it makes, in order; nothing for what may lie anywhere.
+  std::vector<std::vector<std::optional<std::uint64_t>>> births;
+};
+
+// What a run of a recorded iteration would take with this much memory on the device.
+struct Prediction {
+  Bytes device;
+  std::optional<Nanos> iteration;  // nothing: no plan can be made for so little
+  std::string policy;              // empty: nothing would move
+};
+// For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+                                        std::span<const Bytes> budgets, const std::function<bool()>& goes_on);
+
+// Addresses for so many bytes, or nothing if there are not enough.
+using SetApart = std::function<std::optional<BlockRange>(Bytes)>;
+
+struct Planned {
+  std::unique_ptr<ProposedPlan> plan;  // null: none is needed
+  std::string refused;                 // why the given one is not it
+};
+// The given plan, if it is for the iteration as the run's memory sees it. Else every planner that the policy allows
+// plans for that, each plan is simulated, and the one is taken whose iteration costs least, by its time and by its
+// moves; nothing if demand paging is as good.
+Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart);
+
+}  // namespace spillway

@@ -1,0 +1,115 @@
+#include "runtime/tensor_heap.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace spillway {
+namespace {
+
+TensorHeap::Place put(TensorHeap& heap, Bytes bytes) {
+  const auto place = heap.propose(bytes);
+  CHECK(place.has_value());
+  return heap.commit(*place);
+}
+
+TEST(TensorHeap, SmallTensorsShareABlock) {
+  TensorHeap heap(64);
+  put(heap, Bytes{100});
+  put(heap, Bytes{4000});
+  EXPECT_EQ(heap.blocks_in_use(), 1u);
+}
+
+TEST(TensorHeap, TheEndOfALargeTensorSharesItsBlockWithTheNext) {
+  TensorHeap heap(64);
+  const auto first = put(heap, 5_MiB);
+  const auto second = put(heap, 5_MiB);
+  EXPECT_EQ(heap.blocks_in_use(), 5u);
+  EXPECT_EQ(first.blocks.count, 3u);
+  EXPECT_EQ(second.blocks.first, BlockId{first.blocks.end().value - 1});
+}
+
+TEST(TensorHeap, AProposalSaysHowManyMoreBlocksItWouldUse) {
+  TensorHeap heap(64);
+  put(heap, 5_MiB);
+  const auto proposed = heap.propose(5_MiB);
+  ASSERT_TRUE(proposed);
+  EXPECT_EQ(heap.new_blocks(*proposed), 2u);
+  heap.cancel(*proposed);
+  EXPECT_EQ(heap.blocks_in_use(), 3u);
+}
+
+TEST(TensorHeap, ADeadTensorGivesItsBlocksAndItsIdBack) {
+  TensorHeap heap(64);
+  const auto first = put(heap, 5_MiB);
+  const auto gone = heap.remove(first.offset);
+  ASSERT_TRUE(gone);
+  EXPECT_EQ(gone->tensor, first.tensor);
+  EXPECT_EQ(heap.blocks_in_use(), 0u);
+  EXPECT_EQ(heap.remove(first.offset), std::nullopt);
+  const auto again = put(heap, 5_MiB);
+  EXPECT_EQ(again.tensor, first.tensor);
+  EXPECT_EQ(again.offset, first.offset);
+}
+
+TEST(TensorHeap, GivesAwayAllAddressesToTensorsOfOneSize) {
+  for (const Bytes bytes : {1_MiB, 512_KiB}) {
+    TensorHeap heap(64);
+    std::vector<TensorHeap::Place> places;
+    while (const auto proposed = heap.propose(bytes)) places.push_back(heap.commit(*proposed));
+    EXPECT_EQ(places.size(), 128_MiB .value / bytes.value);
+    for (const TensorHeap::Place& place : places) EXPECT_TRUE(heap.remove(place.offset));
+    EXPECT_TRUE(heap.propose(96_MiB));  // The holes have joined again.
+  }
+}
+
+TEST(TensorHeap, WhatIsSetApartHoldsTensorsAtTheirPlacesOnly) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(10);
+  ASSERT_TRUE(apart);
+  const std::uint64_t begin = kBlockBytes.value * apart->first.value;
+  const auto one = heap.propose_at(begin + 4096, 3_MiB);
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->offset, begin + 4096);
+  heap.commit(*one);
+  EXPECT_FALSE(heap.propose_at(begin, 1_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + 4096 + (3 << 20) - 1, 1_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + (19 << 20), 2_MiB));
+  EXPECT_FALSE(heap.propose_at(begin + (8 << 20), Bytes{std::uint64_t{1} << 53})) << "more blocks than have numbers";
+  EXPECT_TRUE(heap.propose_at(begin + 4096 + (3 << 20), 1_MiB));
+  while (const auto other = heap.propose(1_MiB)) {
+    heap.commit(*other);
+    EXPECT_TRUE(other->blocks.end() <= apart->first || apart->end() <= other->blocks.first);
+  }
+}
+
+TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(40);
+  ASSERT_TRUE(apart);
+  EXPECT_FALSE(heap.propose(40_MiB));
+  const auto tensor = heap.propose_at(kBlockBytes.value * apart->first.value, 3_MiB);
+  heap.commit(*tensor);
+  heap.give_up(*apart);
+  EXPECT_FALSE(heap.propose_at(kBlockBytes.value * apart->first.value + (8 << 20), 3_MiB));
+  EXPECT_FALSE(heap.propose(40_MiB));
+  EXPECT_TRUE(heap.remove(tensor->offset));
+  EXPECT_TRUE(heap.propose(90_MiB));
+}
+
+TEST(TensorHeap, NothingCanBeSetApartAndGivenUp) {
+  TensorHeap heap(64);
+  const auto apart = heap.set_apart(0);
+  ASSERT_TRUE(apart);
+  EXPECT_EQ(apart->count, 0u);
+  heap.give_up(*apart);
+}
+
+TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
+  TensorHeap heap(64);
+  EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));
+  EXPECT_FALSE(heap.propose(200_MiB));
+}
+
+}  // namespace
+}  // namespace spillway

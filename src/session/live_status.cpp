@@ -1,0 +1,97 @@
+#include "session/live_status.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "session/hook_side.h"
+
+namespace spillway {
+namespace {
+
+double per_second(Bytes before, Bytes now, double elapsed) {
+  return elapsed > 0 ? static_cast<double>(excess(now, before).value) / elapsed : 0;
+}
+
+// "824M", "1.2G", "20G"
+std::string brief(Bytes size) {
+  const double mib = static_cast<double>(size.value) / static_cast<double>((1_MiB).value);
+  return mib < 1000 ? fmt::format("{:.0f}M", mib) : fmt::format("{:.{}f}G", mib / 1024, mib < 10'000 ? 1 : 0);
+}
+
+struct Words {
+  std::string_view iteration, planned, after_place, gap, device;
+  int decimals;
+  std::string (*bytes)(Bytes);
+  std::string_view between_rates;
+};
+constexpr Words kLong{"iteration", ", planned", ",", "  ", "device", 3, to_text, ", "};
+constexpr Words kBrief{"it", " plan", "", " ", "dev", 2, brief, " "};
+
+std::string line(const Session& session, const LiveStatus::Moment& before, const LiveStatus::Moment& now,
+                 const Words& words) {
+  const SessionState& state = session.state;
+  const double elapsed = seconds(excess(now.at, before.at));
+  const double stalled = seconds(excess(now.stall, before.stall));
+  std::string text = "before the first iteration";
+  const std::uint64_t count = state.iteration_count.load(std::memory_order_acquire);
+  if (count > 0) text = fmt::format("{} {}", words.iteration, count);
+  if (count > 0 && count <= kMaxIterations)  // Of those after them nothing is kept.
+    text += fmt::format("{} {:.{}f} s", words.after_place,
+                        seconds(Nanos{state.iterations[count - 1].duration_ns.load()}), words.decimals);
+  const std::uint64_t plans = std::min<std::uint64_t>(state.plan_count.load(), kMaxPlans);
+  if (plans > 0 && state.plans[plans - 1].given_up_at_iteration.load() == 0) text += words.planned;
+  text += fmt::format("{}stall {:.0f} %", words.gap, elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0);
+  const auto add = [&](std::string_view name, const std::atomic<std::uint64_t>& bytes) {
+    text += fmt::format("{}{} {}", words.gap, name, words.bytes(Bytes{bytes.load()}));
+  };
+  add(words.device, state.device_bytes);
+  if (session.config.host_budget_bytes != 0) add("host", state.host_bytes);
+  add("ssd", state.ssd_bytes);
+  return text + fmt::format("{}in {:.1f}{}out {:.1f} GB/s", words.gap, per_second(before.in, now.in, elapsed) / 1e9,
+                            words.between_rates, per_second(before.out, now.out, elapsed) / 1e9);
+}
+
+}  // namespace
+
+LiveStatus::Moment moment_of(const SessionState& state, Nanos at) {
+  LiveStatus::Moment moment{.at = at, .stall = Nanos{state.stall_ns.load()}, .in = {}, .out = {}};
+  for (const Tier below : {Tier::host, Tier::ssd}) {
+    moment.in += Bytes{state.moved(below, Tier::device).load()};
+    moment.out += Bytes{state.moved(Tier::device, below).load()};
+  }
+  return moment;
+}
+
+std::string status_text(const Session& session, const LiveStatus::Moment& before, const LiveStatus::Moment& now,
+                        std::size_t columns) {
+  std::string text = line(session, before, now, kLong);
+  if (text.size() > columns) text = line(session, before, now, kBrief);
+  return text.substr(0, columns);
+}
+
+LiveStatus::LiveStatus(const Session& session) : session_(session), enabled_(::isatty(STDERR_FILENO) == 1) {}
+
+LiveStatus::~LiveStatus() {
+  if (drawn_ && can_tell()) tell("\r\x1b[K");
+}
+
+// The cursor stays at the line's start, so that what the script prints does not begin behind our text.
+void LiveStatus::draw() {
+  if (!enabled_ || session_.state.owner_pid.load() == 0) return;
+  if (::tcgetpgrp(STDERR_FILENO) != ::getpgrp()) return;  // The terminal is somebody else's now.
+  if (!can_tell()) return;
+  const Moment now = moment_of(session_.state, Nanos{monotonic_ns()});
+  winsize size{};
+  const std::size_t columns =
+      ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79u;
+  tell("\r\x1b[K" + status_text(session_, last_, now, columns) + "\r");
+  drawn_ = true;
+  last_ = now;
+}
+
+}  // namespace spillway

@@ -1,0 +1,55 @@
+#include "session/live_status.h"
+
+#include <gtest/gtest.h>
+
+#include "session/hook_side.h"
+#include "session/shared_session.h"
+
+namespace spillway {
+namespace {
+
+TEST(LiveStatus, SaysWhatHappenedBetweenTwoMoments) {
+  auto session = SharedSession::create();
+  ASSERT_TRUE(session);
+  SessionState& state = (*session)->state;
+  const auto before = moment_of(state, Nanos{1'000'000'000});
+  EXPECT_EQ(status_text(**session, before, before, 120),
+            "before the first iteration  stall 0 %  device 0 B  ssd 0 B  in 0.0, out 0.0 GB/s");
+  add_iteration(**session, {.duration_ns = 1'500'000'000, .faults = 4});
+  add_plan(**session, "g10", {});
+  state.device_bytes = (824_MiB).value;
+  state.ssd_bytes = (100_MiB).value;
+  state.stall_ns = 500'000'000;
+  state.moved(Tier::device, Tier::ssd) = 3'000'000'000;
+  state.moved(Tier::host, Tier::device) = 1'000'000'000;
+  const auto now = moment_of(state, Nanos{3'000'000'000});
+  EXPECT_EQ(status_text(**session, before, now, 120),
+            "iteration 1, 1.500 s, planned  stall 25 %  device 824 MiB  ssd 100 MiB  in 0.5, out 1.5 GB/s");
+  end_plan(**session, PlanEnd::slower);
+  EXPECT_NE(status_text(**session, before, now, 120).find("iteration 1, 1.500 s  stall"), std::string::npos);
+  (*session)->config.host_budget_bytes = 1;
+  EXPECT_NE(status_text(**session, before, now, 120).find("  host 0 B  "), std::string::npos);
+}
+
+TEST(LiveStatus, SaysAllOfItInTheColumnsOfAnOrdinaryTerminal) {
+  auto session = SharedSession::create();
+  ASSERT_TRUE(session);
+  SessionState& state = (*session)->state;
+  const auto before = moment_of(state, {});
+  for (int i = 0; i < 1234; ++i) add_iteration(**session, {.duration_ns = 12'345'000'000});
+  add_plan(**session, "g10", {});
+  state.device_bytes = (20_GiB).value;
+  state.ssd_bytes = (824_MiB).value;
+  state.moved(Tier::device, Tier::ssd) = 3'000'000'000;
+  const auto now = moment_of(state, Nanos{2'000'000'000});
+  EXPECT_EQ(status_text(**session, before, now, 79),
+            "it 1234 12.35 s plan stall 0 % dev 20G ssd 824M in 0.0 out 1.5 GB/s");
+  (*session)->config.host_budget_bytes = 1;
+  state.host_bytes = (5_GiB).value;
+  EXPECT_EQ(status_text(**session, before, now, 79),
+            "it 1234 12.35 s plan stall 0 % dev 20G host 5.0G ssd 824M in 0.0 out 1.5 GB/s");
+  EXPECT_EQ(status_text(**session, before, now, 20).size(), 20u);
+}
+
+}  // namespace
+}  // namespace spillway
