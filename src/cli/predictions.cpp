@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "machines/cpu/budgets.h"
 #include "policies/policies.h"
 #include "runtime/run_planner.h"
 #include "session/session_pager.h"

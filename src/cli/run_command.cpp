@@ -19,10 +19,10 @@
 #include "cli/predictions.h"
 #include "cli/record_folder.h"
 #include "cli/script.h"
+#include "machines/cpu/usable_memory.h"
 #include "policies/policies.h"
 #include "report/progress.h"
 #include "runtime/given_plan.h"
-#include "runtime/usable_memory.h"
 #include "session/disk_watch.h"
 #include "session/hook_side.h"
 #include "session/launch.h"
@@ -129,12 +129,13 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
                   fmt::format("--host-memory {} leaves no device memory of the {} that are free; give less",
                               to_text(Bytes{config.host_budget_bytes}), to_text(free)));
   }
-  TRY(const Pager::Found found,
-      in_own_process<Pager::Found>({.disk = config.ssd_directory.data(),
-                                    .limit = limit_of_many_calls(io_timeout),
-                                    .if_late = "a block on trial was to be written there; check the disk, name another "
-                                               "directory with --ssd, or allow more time with --io-timeout"},
-                                   [&] { return Pager::check(pager_config(config)); }));
+  TRY(const CpuDevice::Found found,
+      in_own_process<CpuDevice::Found>(
+          {.disk = config.ssd_directory.data(),
+           .limit = limit_of_many_calls(io_timeout),
+           .if_late = "a block on trial was to be written there; check the disk, name another "
+                      "directory with --ssd, or allow more time with --io-timeout"},
+          [&] { return CpuDevice::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
   if (plans(options.policy) || config.unlimited) measure(session, options.quiet);

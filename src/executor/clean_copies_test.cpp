@@ -19,7 +19,7 @@ struct KeptCopy : ExecutorScript {
     table.add_blocks(8, kBlockBytes);
     table.place({0}, Tier::ssd);
     executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {}});
-    executor->adopt(plan, 2);
+    adopt(*executor, plan, 2);
     tell(Allocated{{0}, {{0}, 1}});
     kernel(0, {});
     come = last_move();
@@ -56,9 +56,9 @@ TEST(CleanCopies, WhatNoPlanBringsKeepsItsCopyWhereThePolicySaysSo) {
       table.add_blocks(2, kBlockBytes);
       table.place({0}, Tier::ssd);
       Executor executor(std::move(table), {.migration = {.keeps_copies = keeps}});
-      executor.adopt(moves, 1);
+      adopt(executor, moves, 1);
       const Plan none;
-      if (!planned) executor.adopt(none, 1);  // The plan is given up.
+      if (!planned) adopt(executor, none, 1);  // The plan is given up.
       std::vector<Command> commands;
       executor.on(Allocated{{0}, {{0}, 1}}, commands);
       executor.on(Faulted{{0}, {{0}, 1}}, commands);
@@ -193,7 +193,7 @@ std::vector<Move> moves_for_what_comes_back(bool keeps_copies) {
   for (std::uint32_t block = 0; block < 14; ++block)
     table.place({block}, kKept.contains({block}) ? Tier::device : Tier::ssd);
   Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keeps_copies = keeps_copies}});
-  executor.adopt(plan, 2, {.homes = homes, .rows = rows, .births = {}});
+  adopt(executor, plan, 2, homes, rows, {});
   settled(executor, Allocated{{0}, kBack});
   settled(executor, Allocated{{1}, kKept});
   settled(executor, Allocated{{2}, kIdle});

@@ -33,12 +33,14 @@ BlockRange common(BlockRange a, BlockRange b) {
 }
 
 // For each kernel the index of its first command; the commands are ordered by kernel.
-template <class Commands, class KernelOf>
-std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32_t kernels, KernelOf kernel_of) {
+template <class Command>
+std::vector<std::uint32_t> index_by_kernel(const std::vector<Command>& commands, std::uint32_t kernels,
+                                           KernelId Command::* kernel_of) {
   std::vector<std::uint32_t> from(kernels + 1, 0);
-  for (const auto& command : commands) {
-    CHECK(kernel_of(command).value < kernels);
-    ++from[kernel_of(command).value + 1];
+  for (const Command& command : commands) {
+    const KernelId kernel = command.*kernel_of;
+    CHECK(kernel.value < kernels);
+    ++from[kernel.value + 1];
   }
   for (std::uint32_t kernel = 0; kernel < kernels; ++kernel) from[kernel + 1] += from[kernel];
   return from;
@@ -48,23 +50,9 @@ std::vector<std::uint32_t> index_by_kernel(const Commands& commands, std::uint32
 
 Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<OnlinePolicy> online)
     : options_(options),
-      migration_(std::move(table), options.migration, options.window_blocks),
+      migration_(std::move(table), options.migration,
+                 {.window_blocks = options.window_blocks, .grants_are_firm = !options.kernels_fault}),
       online_(std::move(online)) {}
-
-void Executor::adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration) {
-  plan_ = &plan;
-  iteration_ = iteration;
-  // Also of what no kernel of such a plan uses.
-  const bool keeps_copies =
-      options_.migration.keeps_copies || std::ranges::any_of(plan.prefetches, &Prefetch::keeps_copy);
-  migration_.begin_plan({.shared_blocks = !iteration.homes.empty(), .keeps_copies = keeps_copies},
-                        // Who does not say which blocks are used and when says of none that it is idle.
-                        Foresight(iteration.rows, iteration.rows.empty() ? 0 : kernel_count));
-  CHECK(std::ranges::is_sorted(plan_->evictions, {}, &Eviction::after));
-  CHECK(std::ranges::is_sorted(plan_->prefetches, {}, &Prefetch::at));
-  evictions_from_ = index_by_kernel(plan_->evictions, kernel_count, [](const Eviction& move) { return move.after; });
-  prefetches_from_ = index_by_kernel(plan_->prefetches, kernel_count, [](const Prefetch& move) { return move.at; });
-}
 
 void Executor::on(const Event& event, std::vector<Command>& out) {
   if (failure()) return;
@@ -92,32 +80,83 @@ void Executor::handle(const Freed& event, std::vector<Command>& out) {
   migration_.release(event.blocks, out);
 }
 
+void Executor::handle(const Adopted& event, std::vector<Command>&) {
+  plan_ = event.plan;
+  evictions_from_.clear();
+  prefetches_from_.clear();
+  if (plan_ == nullptr) return migration_.begin_plan({.keeps_copies = options_.migration.keeps_copies}, {});
+  const Plan& commands = plan_->commands;
+  CHECK(std::ranges::is_sorted(commands.evictions, {}, &Eviction::after));
+  CHECK(std::ranges::is_sorted(commands.prefetches, {}, &Prefetch::at));
+  CHECK(plan_->births.size() <= plan_->kernels);
+  // Also of what no kernel of such a plan uses.
+  const bool keeps_copies =
+      options_.migration.keeps_copies || std::ranges::any_of(commands.prefetches, &Prefetch::keeps_copy);
+  migration_.begin_plan({.shared_blocks = !plan_->homes.empty(), .keeps_copies = keeps_copies},
+                        // Who does not say which blocks are used and when says of none that it is idle.
+                        Foresight(plan_->rows, plan_->rows.empty() ? 0 : plan_->kernels));
+  evictions_from_ = index_by_kernel(commands.evictions, plan_->kernels, &Eviction::after);
+  prefetches_from_ = index_by_kernel(commands.prefetches, plan_->kernels, &Prefetch::at);
+}
+
 void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
-  Stream& ready = stream(event.stream);
-  CHECK(ready.state == StreamState::idle);
-  ready.kernel = event.kernel;
+  for (const InFlight& other : in_flight_)
+    if (other.launch.stream == event.launch.stream) CHECK(other.state == InFlight::State::queued);
+  InFlight& ready = in_flight_.emplace_back();
+  ready.launch = event.launch;
+  ready.kernel = follows(event.plan) ? event.kernel : kNoKernel;
+  ready.plan = event.plan;
+  CHECK(ready.kernel == kNoKernel || ready.kernel.value < plan_->kernels);
   ready.working_set = union_of(event.accesses, !options_.kernels_fault);
-  ready.state = StreamState::waiting;
-  ready.missing = 0;
-  ready.written.clear();
   for (const BlockAccess& access : event.accesses)
     if (access.writes) ready.written.push_back(access.blocks);
   for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   for (const BlockAccess& access : event.accesses) migration_.foresight().used(access.blocks);
-  expect_births(event.kernel, out);
-  // What cannot be granted starts and runs by faults: no kernel ever waits for another one's memory.
-  const bool granted = migration_.protection().grant(event.stream, ready.working_set);
-  if (online_) look_ahead(event, granted);
-  if (granted && event.waits)
-    for (const BlockRange& range : ready.working_set)
-      ready.missing += wait_for(event.stream, range, waits_for_all(event.kernel), out);
-  if (ready.missing == 0) launch(event.stream, out);
+  expect_births(ready.kernel, out);
+  const bool granted = grant(ready);
+  if (online_) look_ahead(event, ready, granted);
+  if (!event.waits) {
+    CHECK(options_.kernels_fault);
+    ready.state = InFlight::State::launched;
+    return planned_at(ready);
+  }
+  if (granted) return ask_for_working_set(ready, out);
+  // Where kernels can fault none waits for another one's memory: that one may wait for something that this one does.
+  if (options_.kernels_fault) start(ready, out);
+}
+
+// False while others of the same kind were there before it, too: a small kernel must not starve a large one.
+bool Executor::grant(InFlight& kernel) {
+  const auto waits = [](const InFlight& other) { return other.state == InFlight::State::wants_grant; };
+  const bool is_first = &*std::ranges::find_if(in_flight_, waits) == &kernel;
+  if (!options_.kernels_fault && !is_first) return false;
+  if (migration_.protection().grant(kernel.launch, kernel.working_set)) {
+    kernel.state = InFlight::State::wants_blocks;
+    return true;
+  }
+  if (!options_.kernels_fault && !migration_.protection().has_grants())  // Nothing will ever make it fit.
+    failure_ = Failure{Failure::Kind::device_too_small, migration_.protection().shortfall(kernel.working_set)};
+  return false;
+}
+
+void Executor::grant_those_that_wait(std::vector<Command>& out) {
+  for (InFlight& kernel : in_flight_) {
+    if (kernel.state != InFlight::State::wants_grant) continue;
+    if (!grant(kernel)) return;
+    ask_for_working_set(kernel, out);
+  }
+}
+
+void Executor::ask_for_working_set(InFlight& kernel, std::vector<Command>& out) {
+  for (const BlockRange& range : kernel.working_set)
+    kernel.missing += wait_for(kernel.launch.stream, range, waits_for_all(kernel.kernel), out);
+  if (kernel.missing == 0) start(kernel, out);
 }
 
 void Executor::expect_births(KernelId kernel, std::vector<Command>& out) {
-  const auto& births = iteration_.births;
-  if (kernel.value < births.size()) {
+  if (plan_ != nullptr && kernel.value < plan_->births.size()) {
+    const std::span births(plan_->births);
     unplanned_kernels_ = 0;
     migration_.expect(births.subspan(kernel.value, std::min<std::size_t>(kBirthsAhead, births.size() - kernel.value)),
                       out);
@@ -126,22 +165,23 @@ void Executor::expect_births(KernelId kernel, std::vector<Command>& out) {
   }
 }
 
-void Executor::look_ahead(const KernelReady& event, bool granted) {
-  const bool wanted = granted && (event.kernel == kNoKernel || plan_ == nullptr);
+void Executor::look_ahead(const KernelReady& event, const InFlight& ready, bool granted) {
+  const StreamId stream = event.launch.stream;
+  const bool wanted = granted && (ready.kernel == kNoKernel || plan_ == nullptr);
   Forecast forecast = online_->kernel_ready(event, wanted);
-  migration_.protection().came(event.stream, forecast.anew || !wanted);
+  migration_.protection().came(stream, forecast.anew || !wanted);
   migration_.make_room_ahead(wanted ? std::optional(forecast.births) : std::nullopt);
   if (!wanted) return;
-  if (forecast.anew && (plan_ == nullptr || plan_->moves() == 0))
+  if (forecast.anew && (plan_ == nullptr || plan_->commands.moves() == 0))
     migration_.drop_planned_prefetches();  // They were for what does not come.
   for (ExpectedUse& use : forecast.added) {
     for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks, migration_.keeps_copies());
-    migration_.protection().expect(event.stream, std::move(use));
+    migration_.protection().expect(stream, std::move(use));
   }
 }
 
 bool Executor::waits_for_all(KernelId kernel) const {
-  return !options_.kernels_fault || online_ || (kernel != kNoKernel && !iteration_.homes.empty());
+  return !options_.kernels_fault || online_ || (kernel != kNoKernel && !plan_->homes.empty());
 }
 
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
@@ -176,20 +216,32 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::
   return missing;
 }
 
-void Executor::launch(StreamId id, std::vector<Command>& out) {
-  Stream& ready = stream(id);
-  ready.state = StreamState::running;
-  out.push_back(Launch{id});
-  planned_at(ready.kernel);
+void Executor::start(InFlight& kernel, std::vector<Command>& out) {
+  CHECK(!kernel.has_started() && (options_.kernels_fault || kernel.state == InFlight::State::wants_blocks));
+  kernel.state = InFlight::State::launched;
+  out.push_back(Launch{kernel.launch});
+  planned_at(kernel);
 }
 
-void Executor::handle(const KernelDone& event, std::vector<Command>&) {
-  Stream& done = stream(event.stream);
-  CHECK(done.state == StreamState::running);
-  done.state = StreamState::idle;
-  migration_.protection().revoke(event.stream);
-  migration_.foresight().passed(done.kernel);
-  planned_after(done.kernel);
+void Executor::handle(const KernelQueued& event, std::vector<Command>&) {
+  InFlight& kernel = find(event.launch);
+  CHECK(kernel.state == InFlight::State::launched);
+  kernel.state = InFlight::State::queued;
+}
+
+void Executor::handle(const KernelDone& event, std::vector<Command>& out) {
+  const auto of_stream = [&](const InFlight& kernel) { return kernel.launch.stream == event.launch.stream; };
+  const auto first = std::ranges::find_if(in_flight_, of_stream);
+  CHECK(first != in_flight_.end() && first->launch == event.launch);  // They are done in their order.
+  const InFlight done = std::move(*first);
+  CHECK(done.has_started());
+  in_flight_.erase(first);
+  migration_.protection().revoke(event.launch);
+  if (done.kernel != kNoKernel && follows(done.plan)) {
+    migration_.foresight().passed(done.kernel);
+    planned_after(done);
+  }
+  grant_those_that_wait(out);
 }
 
 void Executor::handle(const Faulted& event, std::vector<Command>& out) {
@@ -211,51 +263,50 @@ void Executor::settle(std::vector<Command>& out) {
     migration_.pump(arrived_, out);
     if (arrived_.empty()) return;
     for (const BlockRange& blocks : arrived_) {
-      for (const Stream& stream : streams_)
-        if (stream.state != StreamState::idle)
-          for (const BlockRange& written : stream.written) migration_.written(common(written, blocks), out);
-      for (std::uint32_t index = 0; index < streams_.size(); ++index) {
-        Stream& waiting = streams_[index];
-        if (waiting.state != StreamState::waiting) continue;
+      for (const InFlight& kernel : in_flight_)
+        for (const BlockRange& written : kernel.written) migration_.written(common(written, blocks), out);
+      for (InFlight& waiting : in_flight_) {
+        if (waiting.state != InFlight::State::wants_blocks) continue;
         std::uint64_t here = 0;
         auto range = std::ranges::lower_bound(waiting.working_set, blocks.first, std::less_equal{}, &BlockRange::end);
         for (; range != waiting.working_set.end() && range->first < blocks.end(); ++range)
           here += common(*range, blocks).count;
         waiting.missing -= std::min(waiting.missing, here);
-        if (here > 0 && waiting.missing == 0) launch({index}, out);
+        if (here > 0 && waiting.missing == 0) start(waiting, out);
       }
     }
     arrived_.clear();
   }
 }
 
-void Executor::planned_after(KernelId kernel) {
-  if (std::size_t{kernel.value} + 1 >= evictions_from_.size()) return;
-  for (std::uint32_t at = evictions_from_[kernel.value]; at < evictions_from_[kernel.value + 1]; ++at) {
-    const Eviction& eviction = plan_->evictions[at];
+void Executor::planned_after(const InFlight& done) {
+  for (std::uint32_t at = evictions_from_[done.kernel.value]; at < evictions_from_[done.kernel.value + 1]; ++at) {
+    const Eviction& eviction = plan_->commands.evictions[at];
     const auto blocks = home(eviction.tensor);
     skipped_commands_ += !blocks || !migration_.plan_eviction(*blocks, eviction.to);
   }
 }
 
-void Executor::planned_at(KernelId kernel) {
-  if (std::size_t{kernel.value} + 1 >= prefetches_from_.size()) return;
-  for (std::uint32_t at = prefetches_from_[kernel.value]; at < prefetches_from_[kernel.value + 1]; ++at) {
-    const Prefetch& prefetch = plan_->prefetches[at];
+void Executor::planned_at(const InFlight& started) {
+  if (started.kernel == kNoKernel || !follows(started.plan)) return;
+  for (std::uint32_t at = prefetches_from_[started.kernel.value]; at < prefetches_from_[started.kernel.value + 1];
+       ++at) {
+    const Prefetch& prefetch = plan_->commands.prefetches[at];
     const auto blocks = home(prefetch.tensor);
     skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks, prefetch.keeps_copy);
   }
 }
 
 std::optional<BlockRange> Executor::home(TensorId tensor) const {
-  if (!iteration_.homes.empty()) return iteration_.homes[tensor.value];
+  if (!plan_->homes.empty()) return plan_->homes[tensor.value];
   if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return std::nullopt;
   return lodgings_[tensor.value].blocks;
 }
 
-Executor::Stream& Executor::stream(StreamId id) {
-  if (id.value >= streams_.size()) streams_.resize(id.value + 1);
-  return streams_[id.value];
+Executor::InFlight& Executor::find(LaunchId launch) {
+  const auto found = std::ranges::find(in_flight_, launch, &InFlight::launch);
+  CHECK(found != in_flight_.end());
+  return *found;
 }
 
 }  // namespace spillway

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -18,7 +17,8 @@ namespace spillway {
 
 struct ExecutorOptions {
   // true: a kernel starts at once and what is absent comes by page faults. false: it starts when its whole working set
-  // is on the device.
+  // is on the device. While that does not fit beside what kernels in flight use, it waits for those; if it never fits,
+  // that is a failure.
   bool kernels_fault = true;
   std::uint32_t window_blocks = 16;  // blocks faulted in last that each stream keeps
   MigrationOptions migration;
@@ -37,35 +37,29 @@ class Executor {
   // kernels that no plan knows; null: nothing moves ahead of those.
   Executor(PageTable table, ExecutorOptions options, std::unique_ptr<OnlinePolicy> online = nullptr);
 
-  // What the iteration of a plan does with memory, where that is known.
-  struct Iteration {
-    std::span<const BlockRange> homes;                // of the plan's tensors; blocks may be shared
-    std::span<const Foresight::Row> rows;             // when blocks are used
-    std::span<const std::vector<BlockRange>> births;  // by kernel: what it touches first
-  };
-  // From now on this plan's commands are issued, at the kernels that KernelReady names. It must be valid and outlive
-  // its use, as must all in `iteration`. Without that its tensors are those that Allocated tells of, and blocks that
-  // several share stay. With it, such a kernel starts when its whole working set is there, if that fits.
-  void adopt(const Plan& plan, std::uint32_t kernel_count, const Iteration& iteration = {});
-
   // Takes what the machine tells and appends what it shall do. After failure() is set nothing more is asked for.
   void on(const Event& event, std::vector<Command>& out);
 
   const PageTable& table() const { return migration_.table(); }
   const PerLink<Bytes>& moved() const { return migration_.moved(); }
   Bytes dropped_clean() const { return migration_.dropped_clean(); }
-  const std::optional<Failure>& failure() const { return migration_.failure(); }
+  // Why nothing can go on, for good.
+  const std::optional<Failure>& failure() const { return failure_ ? failure_ : migration_.failure(); }
   // The plan's, whose tensor was not where it said.
   std::uint64_t skipped_commands() const { return skipped_commands_; }
 
  private:
-  enum class StreamState : std::uint8_t { idle, waiting, running };
-  struct Stream {
-    StreamState state = StreamState::idle;
-    KernelId kernel;
+  struct InFlight {  // a kernel that is ready and not done
+    enum class State : std::uint8_t { wants_grant, wants_blocks, launched, queued };
+    LaunchId launch;
+    State state = State::wants_grant;
+    KernelId kernel;  // of the plan that was followed when it became ready, or kNoKernel
+    PlanId plan;
     std::vector<BlockRange> working_set;  // disjoint, ascending
     std::vector<BlockRange> written;
-    std::uint64_t missing = 0;  // blocks that the kernel waits for
+    std::uint64_t missing = 0;  // blocks that it waits for
+
+    bool has_started() const { return state >= State::launched; }
   };
   struct Lodging {  // where a tensor lives
     BlockRange blocks;
@@ -75,34 +69,40 @@ class Executor {
   void handle(const Allocated& event, std::vector<Command>& out);
   void handle(const Freed& event, std::vector<Command>& out);
   void handle(const KernelReady& event, std::vector<Command>& out);
+  void handle(const KernelQueued& event, std::vector<Command>& out);
   void handle(const KernelDone& event, std::vector<Command>& out);
+  void handle(const Adopted& event, std::vector<Command>& out);
   void handle(const Faulted& event, std::vector<Command>& out);
   void handle(const MoveDone& event, std::vector<Command>& out);
   void handle(const MoveFailed& event, std::vector<Command>& out);
 
-  Stream& stream(StreamId id);
+  InFlight& find(LaunchId launch);
+  bool follows(PlanId plan) const { return plan_ != nullptr && plan_->id == plan; }
   bool waits_for_all(KernelId kernel) const;
+  bool grant(InFlight& kernel);
+  void ask_for_working_set(InFlight& kernel, std::vector<Command>& out);
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
-  void settle(std::vector<Command>& out);  // tells streams what has arrived
-  void launch(StreamId id, std::vector<Command>& out);
+  void settle(std::vector<Command>& out);  // tells kernels what has arrived
+  void start(InFlight& kernel, std::vector<Command>& out);
+  void grant_those_that_wait(std::vector<Command>& out);
   void expect_births(KernelId kernel, std::vector<Command>& out);
-  void look_ahead(const KernelReady& event, bool granted);
-  void planned_after(KernelId kernel);
-  void planned_at(KernelId kernel);
+  void look_ahead(const KernelReady& event, const InFlight& ready, bool granted);
+  void planned_after(const InFlight& done);
+  void planned_at(const InFlight& started);
   std::optional<BlockRange> home(TensorId tensor) const;
 
   ExecutorOptions options_;
   Migration migration_;
   std::unique_ptr<OnlinePolicy> online_;
-  const Plan* plan_ = nullptr;
-  Iteration iteration_;
+  std::shared_ptr<const FollowedPlan> plan_;
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
   std::vector<std::uint32_t> evictions_from_, prefetches_from_;
-  std::vector<Stream> streams_;
+  std::vector<InFlight> in_flight_;  // in the order in which they became ready
   std::vector<Lodging> lodgings_;    // by tensor
-  std::vector<BlockRange> arrived_;  // blocks that became resident and were not told to the streams yet
+  std::vector<BlockRange> arrived_;  // blocks that became resident and were not told to the kernels yet
   std::uint64_t skipped_commands_ = 0;
   std::uint32_t unplanned_kernels_ = 0;  // in a row
+  std::optional<Failure> failure_;       // that no move has part in
 };
 
 }  // namespace spillway

@@ -4,12 +4,15 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "executor/executor_script.h"
 #include "plan/plan.h"
 
 namespace spillway {
@@ -38,7 +41,7 @@ class HostileMachine {
   HostileMachine(std::uint32_t blocks, std::uint32_t frames, bool failing, bool all_is_told)
       : device_(blocks), below_(blocks), frames_(frames), failing_(failing), all_is_told_(all_is_told) {}
 
-  void submit(const std::vector<Command>& commands, std::vector<bool>& launched) {
+  void submit(const std::vector<Command>& commands, std::set<LaunchId>& launched) {
     for (const Command& command : commands) {
       if (const auto* move = std::get_if<Move>(&command)) {
         flights_.push_back({*move, {}, false});
@@ -70,7 +73,7 @@ class HostileMachine {
         CHECK(flight != flights_.end());
         flight->cancelled = true;
       } else {
-        launched[std::get<Launch>(command).stream.value] = true;
+        CHECK(launched.insert(std::get<Launch>(command).launch).second);
       }
     }
   }
@@ -143,6 +146,7 @@ class HostileMachine {
 constexpr std::uint32_t kPiece = 3;    // the most blocks in a move
 constexpr std::uint32_t kKernels = 8;  // in a plan's iteration
 constexpr std::uint32_t kTensors = 60;
+constexpr std::size_t kInFlight = 3;  // the most launches on a stream
 
 // Moves of any tensor at any time, whether it is alive then or not.
 Plan random_plan(std::uint64_t seed) {
@@ -197,7 +201,6 @@ class RandomProgram {
         machine_(shape.blocks, shape.device_blocks, shape.failing, shape.all_is_told),
         expected_(shape.blocks),
         streams_(shape.streams),
-        launched_(shape.streams),
         plan_(shape.planned ? random_plan(shape.plan_seed) : Plan{}),
         executor_(table(shape), options(shape),
                   shape.online ? std::make_unique<Liar>(shape.plan_seed, shape.blocks) : nullptr) {
@@ -210,8 +213,7 @@ class RandomProgram {
       rows_.push_back({home, {{choices.below(kKernels)}}});
       if (choices.below(4) == 0) births_[choices.below(kKernels)].push_back(home);
     }
-    if (shape.planned || !shape.online)
-      executor_.adopt(plan_, kKernels, {.homes = homes_, .rows = rows_, .births = births_});
+    if (shape.planned || !shape.online) adopt(executor_, plan_, kKernels, homes_, rows_, births_);
   }
 
   // Runs until the choices are used up, then lets everything come to its end.
@@ -225,14 +227,20 @@ class RandomProgram {
   }
 
  private:
-  struct Stream {
+  struct InFlight {
+    LaunchId launch;
     std::vector<BlockAccess> accesses;
     struct Touch {
       std::uint32_t block;
       bool writes;
     };
     std::vector<Touch> touches;  // still to come, the last one first
-    bool running = false, faulted = false;
+    bool queued = false, faulted = false;
+  };
+  struct Stream {
+    std::uint32_t serial = 0;
+    std::deque<InFlight> in_flight;  // the first one runs
+    bool is_idle() const { return in_flight.empty(); }
   };
 
   static PageTable table(const Shape& shape) {
@@ -250,7 +258,7 @@ class RandomProgram {
                           .planned_in_flight = 2}};
   }
 
-  bool quiet() const { return !machine_.busy() && std::ranges::none_of(streams_, &Stream::running); }
+  bool quiet() const { return !machine_.busy() && std::ranges::all_of(streams_, &Stream::is_idle); }
 
   void tell(const Event& event) {
     std::vector<Command> commands;
@@ -258,14 +266,26 @@ class RandomProgram {
     machine_.submit(commands, launched_);
     for (const std::uint32_t block : machine_.take_mapped())
       for (Stream& stream : streams_)
-        if (stream.faulted && stream.touches.back().block == block) stream.faulted = false;
+        if (!stream.is_idle()) {
+          InFlight& runs = stream.in_flight.front();
+          if (runs.faulted && runs.touches.back().block == block) runs.faulted = false;
+        }
   }
 
   void step() {
     const std::uint32_t what = choices_.below(6);
     if (machine_.busy() && (what == 0 || choices_.used_up())) return tell(machine_.finish_one(choices_));
     const std::uint32_t index = choices_.below(shape_.streams);
-    if (streams_[index].running) return touch(index);
+    if (!streams_[index].is_idle()) {
+      InFlight& latest = streams_[index].in_flight.back();
+      const bool can_queue = launched_.contains(latest.launch) && !latest.queued;
+      if (can_queue && choices_.below(3) == 0) {
+        latest.queued = true;
+        return tell(KernelQueued{latest.launch});
+      }
+      const bool can_start = latest.queued && streams_[index].in_flight.size() < kInFlight && !choices_.used_up();
+      if (!can_start || choices_.below(2) == 0) return touch(index);
+    }
     if (choices_.used_up()) return;
     // More tensors than the device holds, most of the time.
     if (tensors_.size() < 6 + what && allocate()) return;
@@ -293,8 +313,8 @@ class RandomProgram {
   void free_one() {
     auto tensor = std::next(tensors_.begin(), choices_.below(static_cast<std::uint32_t>(tensors_.size())));
     for (const Stream& stream : streams_)  // A tensor in use is not freed: that is the program's duty.
-      if (stream.running)
-        for (const BlockAccess& access : stream.accesses)
+      for (const InFlight& kernel : stream.in_flight)
+        for (const BlockAccess& access : kernel.accesses)
           if (access.blocks == tensor->second) return;
     const auto [id, blocks] = *tensor;
     tensors_.erase(tensor);
@@ -306,43 +326,41 @@ class RandomProgram {
 
   void start_kernel(std::uint32_t index) {
     Stream& stream = streams_[index];
-    stream.accesses.clear();
+    InFlight& kernel = stream.in_flight.emplace_back();
+    kernel.launch = {{index}, ++stream.serial};
     std::uint32_t bytes = 0;
     for (const auto& [id, blocks] : tensors_) {
       if (choices_.below(2) == 0) continue;
       if (!shape_.faults && bytes + blocks.count > shape_.device_blocks) continue;
       bytes += blocks.count;
-      stream.accesses.push_back({.blocks = blocks, .writes = choices_.below(2) == 0});
+      kernel.accesses.push_back({.blocks = blocks, .writes = choices_.below(2) == 0});
     }
-    stream.touches.clear();
-    for (const BlockAccess& access : stream.accesses)
+    for (const BlockAccess& access : kernel.accesses)
       for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-        stream.touches.push_back({block.value, access.writes || !shape_.all_is_told});
-    stream.running = true;
-    stream.faulted = false;
-    launched_[index] = false;
-    const std::uint32_t kernel = choices_.below(kKernels + 1);
-    tell(KernelReady{{index}, kernel < kKernels ? KernelId{kernel} : kNoKernel, stream.accesses});
+        kernel.touches.push_back({block.value, access.writes || !shape_.all_is_told});
+    const std::uint32_t place = choices_.below(kKernels + 1);
+    tell(KernelReady{kernel.launch, place < kKernels ? KernelId{place} : kNoKernel, kernel.accesses});
   }
 
   void touch(std::uint32_t index) {
-    Stream& stream = streams_[index];
-    if (!launched_[index]) return;
-    if (stream.touches.empty()) {
-      stream.running = false;
-      return tell(KernelDone{{index}});
+    InFlight& kernel = streams_[index].in_flight.front();
+    if (!launched_.contains(kernel.launch)) return;
+    if (kernel.touches.empty()) {
+      const LaunchId done = kernel.launch;
+      streams_[index].in_flight.pop_front();
+      return tell(KernelDone{done});
     }
-    const auto [block, writes] = stream.touches.back();
+    const auto [block, writes] = kernel.touches.back();
     auto& bytes = machine_.on_device(block);
     if (!bytes) {
       RC_ASSERT(shape_.faults);                             // Without faults everything must be there at the launch.
-      if (stream.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
-      stream.faulted = true;
+      if (kernel.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
+      kernel.faulted = true;
       return tell(Faulted{{index}, {{block}, 1}});
     }
     if (expected_[block]) RC_ASSERT(*bytes == *expected_[block]);
     if (writes) expected_[block] = bytes = ++stamp_;
-    stream.touches.pop_back();
+    kernel.touches.pop_back();
   }
 
   Shape shape_;
@@ -350,7 +368,7 @@ class RandomProgram {
   HostileMachine machine_;
   std::vector<std::optional<std::uint64_t>> expected_;  // by block; nothing where any bytes will do
   std::vector<Stream> streams_;
-  std::vector<bool> launched_;
+  std::set<LaunchId> launched_;
   std::map<TensorId, BlockRange> tensors_;
   Plan plan_;
   std::vector<BlockRange> homes_;  // of the plan's tensors, where the plan says where they lie

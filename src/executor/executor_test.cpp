@@ -105,7 +105,7 @@ TEST(Executor, AnEvictionThatWaitsIsForgottenWhenItsTensorDiesAndAnotherOneIsBor
   table.add_blocks(2, kBlockBytes);
   for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
   Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
-  executor.adopt(plan, 2);
+  adopt(executor, plan, 2);
   std::vector<Command> commands;
   const auto tell = [&](const Event& event) { executor.on(event, commands); };
   for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
@@ -129,7 +129,7 @@ struct TwoPrefetches : ExecutorScript {
     table.add_blocks(2, kBlockBytes);
     for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::ssd);
     executor.emplace(std::move(table), ExecutorOptions{});
-    executor->adopt(plan, 2);
+    adopt(*executor, plan, 2);
     for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
     tell(KernelReady{{0}, {0}, {}});
     first = last_move();
@@ -186,7 +186,7 @@ TEST(Executor, NoPlannedMoveStartsWithSoManyBlocksInFlight) {
   table.add_blocks(8, kBlockBytes);
   for (std::uint32_t block = 0; block < 8; ++block) table.place({block}, Tier::ssd);
   Executor executor(std::move(table), {.migration = {.piece_blocks = 4, .planned_in_flight = 2}});
-  executor.adopt(plan, 1);
+  adopt(executor, plan, 1);
   std::vector<Command> commands;
   executor.on(Allocated{{0}, {{0}, 4}}, commands);
   for (std::uint32_t tensor = 1; tensor < 5; ++tensor) executor.on(Allocated{{tensor}, {{tensor + 3}, 1}}, commands);

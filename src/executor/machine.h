@@ -1,6 +1,8 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <variant>
 #include <vector>
@@ -8,11 +10,24 @@
 #include "base/ids.h"
 #include "base/result.h"
 #include "base/units.h"
+#include "executor/followed_plan.h"
 #include "memory/tier.h"
 
 namespace spillway {
 
+// One kernel from when it is ready until it is done. A stream numbers its launches, so that those in flight on it
+// differ: several may be, and they are queued and done in their order.
+struct LaunchId {
+  StreamId stream;
+  std::uint32_t serial = 0;
+  friend constexpr auto operator<=>(LaunchId, LaunchId) = default;
+};
+
 // ---- What the machine tells --------------------------------------------------------------------------------------
+
+struct Adopted {  // This plan is followed from the next kernel on; null: none is.
+  std::shared_ptr<const FollowedPlan> plan;
+};
 
 struct BlockAccess {
   BlockRange blocks;
@@ -31,15 +46,22 @@ struct Freed {  // The tensor is dead: nobody will read its bytes again.
   TensorId tensor;
   BlockRange blocks;
 };
-struct KernelReady {  // The stream's next kernel wants to start. `accesses` is valid during the call only.
-  StreamId stream;
-  KernelId kernel;  // its place in the planned iteration, or kNoKernel
+// The stream's next kernel wants to start: the one before it has been queued. `accesses` is valid during the call only.
+struct KernelReady {
+  LaunchId launch;
+  KernelId kernel;  // its place in the iteration of the plan below, or kNoKernel
   std::span<const BlockAccess> accesses;
   ExecutionId execution{};
-  bool waits = true;  // false: it has started, since all was there
+  bool waits = true;  // false: it has started, since all was there, and no Launch answers
+  PlanId plan{};
 };
-struct KernelDone {
-  StreamId stream;
+// The machine has it, and it will run without anything more from the executor. Where nobody tells this, it was queued
+// when it is done.
+struct KernelQueued {
+  LaunchId launch;
+};
+struct KernelDone {  // The device has run it: it uses its blocks no longer.
+  LaunchId launch;
 };
 inline constexpr StreamId kNobody{UINT32_MAX};
 struct Faulted {  // The stream waits for these blocks, which are not mapped. kNobody: they could not be dropped.
@@ -53,7 +75,8 @@ struct MoveFailed {  // The bytes are still where they were.
   MoveId move;
   bool cancelled = false;  // called back, or refused for the moment: no fault of the tier, and may be asked again
 };
-using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed>;
+using Event =
+    std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed, KernelQueued, Adopted>;
 struct Stamped {
   Nanos at;
   Event what;
@@ -85,9 +108,9 @@ struct Discard {
   BlockRange blocks;
   Tier tier;
 };
-// Lets the stream's kernel go.
+// Lets the kernel go.
 struct Launch {
-  StreamId stream;
+  LaunchId launch;
 };
 // Undo a move from the device that is in flight: the blocks become mapped again. MoveFailed answers, or MoveDone if it
 // was too late.

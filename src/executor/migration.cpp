@@ -33,10 +33,10 @@ void discard(BlockId block, Tier tier, std::vector<Command>& out) {
 
 }  // namespace
 
-Migration::Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks)
+Migration::Migration(PageTable table, MigrationOptions options, ProtectionOptions protection)
     : table_(std::move(table)),
       options_(options),
-      protection_(table_, window_blocks),
+      protection_(table_, protection),
       plan_{.keeps_copies = options.keeps_copies} {
   CHECK(options_.piece_blocks > 0 && options_.planned_in_flight > 0);
   // A piece starts when there is room for all of it, so it must stay small beside the device.

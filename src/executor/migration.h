@@ -45,7 +45,7 @@ struct Failure {
 // make_room_ahead() says otherwise.
 class Migration {
  public:
-  Migration(PageTable table, MigrationOptions options, std::uint32_t window_blocks);
+  Migration(PageTable table, MigrationOptions options, ProtectionOptions protection);
   Migration(const Migration&) = delete;
   Migration& operator=(const Migration&) = delete;
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "executor/machine.h"
 
 namespace spillway {
 namespace {
@@ -15,30 +14,39 @@ constexpr std::uint64_t kStaleAfter = 16;
 // A stream that has run no kernel while others ran so many will not soon.
 constexpr std::uint64_t kForgottenAfter = 256;
 
-void pin(PageTable& table, std::span<const BlockRange> blocks) {
+template <class F>
+void for_each_block(std::span<const BlockRange> blocks, F&& call) {
   for (const BlockRange& range : blocks)
-    for (BlockId block = range.first; block < range.end(); ++block.value) table.pin(block);
+    for (BlockId block = range.first; block < range.end(); ++block.value) call(block);
 }
 
 }  // namespace
 
-bool Protection::grant(StreamId stream, std::vector<BlockRange> blocks) {
-  Bytes bytes;
-  for (const BlockRange& range : blocks)
-    for (BlockId block = range.first; block < range.end(); ++block.value) bytes += table_.bytes(block);
-  if (granted_ + bytes > table_.capacity(Tier::device)) return false;
-  pin(table_, blocks);
-  granted_ += bytes;
-  grants_.push_back({stream, std::move(blocks), bytes});
+bool Protection::grant(LaunchId launch, const std::vector<BlockRange>& blocks) {
+  Bytes more;
+  for_each_block(blocks, [&](BlockId block) {
+    if (grants_of_[block.value] == 0) more += table_.bytes(block);
+  });
+  if (granted_ + more > table_.capacity(Tier::device)) return false;
+  for_each_block(blocks, [&](BlockId block) {
+    ++grants_of_[block.value];
+    table_.pin(block);
+  });
+  granted_ += more;
+  grants_.push_back({launch, blocks});
   return true;
 }
 
-void Protection::revoke(StreamId stream) {
-  if (const auto grant = std::ranges::find(grants_, stream, &Grant::stream); grant != grants_.end()) {
-    give_back(*grant);
-    grants_.erase(grant);
-  }
-  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
+Bytes Protection::shortfall(const std::vector<BlockRange>& blocks) const {
+  Bytes all;
+  for_each_block(blocks, [&](BlockId block) { all += table_.bytes(block); });
+  return excess(all, table_.capacity(Tier::device));
+}
+
+void Protection::revoke(LaunchId launch) {
+  if (const auto grant = std::ranges::find(grants_, launch, &Grant::launch); grant != grants_.end()) give_back(grant);
+  if (const auto window = std::ranges::find(windows_, launch.stream, &Window::stream); window != windows_.end())
+    close(window);
   ++revocations_;
   for (Expectation& expected : expectations_)
     if (expected.came_at + kForgottenAfter <= revocations_) forget(expected);
@@ -57,13 +65,16 @@ void Protection::waits(StreamId stream) {
 }
 
 void Protection::unpin(std::span<const BlockRange> blocks) {
-  for (const BlockRange& range : blocks)
-    for (BlockId block = range.first; block < range.end(); ++block.value) table_.unpin(block);
+  for_each_block(blocks, [&](BlockId block) { table_.unpin(block); });
 }
 
-void Protection::give_back(const Grant& grant) {
-  unpin(grant.blocks);
-  granted_ -= grant.bytes;
+void Protection::give_back(std::vector<Grant>::iterator grant) {
+  for_each_block(grant->blocks, [&](BlockId block) {
+    CHECK(grants_of_[block.value] > 0);
+    if (--grants_of_[block.value] == 0) granted_ -= table_.bytes(block);
+    table_.unpin(block);
+  });
+  grants_.erase(grant);
 }
 
 Protection::Expectation& Protection::expectation(StreamId stream) {
@@ -91,7 +102,7 @@ void Protection::forget(Expectation& expected) {
 }
 
 void Protection::expect(StreamId stream, std::vector<BlockRange> blocks) {
-  pin(table_, blocks);
+  for_each_block(blocks, [&](BlockId block) { table_.pin(block); });
   expectation(stream).kernels.push_back(std::move(blocks));
 }
 
@@ -111,7 +122,7 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   // A signal may end a thread's wait, and then it faults on the same block again.
   if (std::erase(mine.blocks, block) == 0) table_.pin(block);
   mine.blocks.push_back(block);
-  if (mine.blocks.size() > window_blocks_) unpin_oldest(mine);
+  if (mine.blocks.size() > options_.window_blocks) unpin_oldest(mine);
 }
 
 void Protection::unpin_oldest(Window& window) {
@@ -135,10 +146,10 @@ bool Protection::relax(StreamId stream) {
     if (window->blocks.empty()) windows_.erase(window);
     return true;
   }
-  for (auto grant = grants_.begin(); grant != grants_.end(); ++grant) {
-    if (grant->stream == stream) continue;
-    give_back(*grant);
-    grants_.erase(grant);
+  const auto of_others = [&](const Grant& grant) { return grant.launch.stream != stream; };
+  const auto grant = std::ranges::find_if(grants_, of_others);
+  if (grant != grants_.end() && !options_.grants_are_firm) {
+    give_back(grant);
     return true;
   }
   for (Window& window : windows_) {
@@ -146,9 +157,8 @@ bool Protection::relax(StreamId stream) {
     unpin_oldest(window);
     return true;
   }
-  if (grants_.empty()) return false;
-  give_back(grants_.front());
-  grants_.erase(grants_.begin());
+  if (grants_.empty() || options_.grants_are_firm) return false;
+  give_back(grants_.begin());
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "executor/machine.h"
 #include "memory/page_table.h"
 
 namespace spillway {
@@ -13,22 +14,31 @@ namespace spillway {
 // Which blocks must not be chosen as victims, and which of them to give up when nothing else is left.
 //
 // Three kinds of protection, all as pins in the page table:
-//  - A grant protects the working set of a running kernel. It is given whole or not at all, and all grants together fit
-//    the device, so that a granted kernel can always be served.
+//  - A grant protects the working set of a launch until it is done. It is given whole or not at all, and all grants
+//    together fit the device, so that a granted kernel can always be served.
 //  - A window protects the blocks that a stream faulted in last: one instruction may need several at a time, and a
 //    small budget must be slow, never a livelock.
 //  - An expectation protects what the kernels to come on a stream will use, as long as it runs any.
-// None can block anybody for ever: relax() takes protection away, least valuable first.
+// None can block anybody for ever: relax() takes protection away, least valuable first. Firm grants stay: a kernel that
+// cannot fault needs all that it was granted, and ends without anything more.
+struct ProtectionOptions {
+  std::uint32_t window_blocks = 16;
+  bool grants_are_firm = false;
+};
 class Protection {
  public:
-  Protection(PageTable& table, std::uint32_t window_blocks) : table_(table), window_blocks_(window_blocks) {}
+  Protection(PageTable& table, ProtectionOptions options)
+      : table_(table), options_(options), grants_of_(table.block_count()) {}
 
-  // Protects these blocks (disjoint ranges) while the stream's kernel runs; false if they do not fit beside what is
-  // granted already.
-  bool grant(StreamId stream, std::vector<BlockRange> blocks);
-  // The stream's kernel has ended: neither grant nor window is needed any more. Nor are the windows of threads that
-  // have not faulted for several kernels: they are those of helpers (OpenMP's), which end no kernel of their own.
-  void revoke(StreamId stream);
+  // Protects these blocks (disjoint ranges) until the launch is done; false if they do not fit beside what is granted
+  // already. A block of several grants counts once.
+  bool grant(LaunchId launch, const std::vector<BlockRange>& blocks);
+  bool has_grants() const { return !grants_.empty(); }
+  // By how much these blocks are more than the device, if nothing else is granted.
+  Bytes shortfall(const std::vector<BlockRange>& blocks) const;
+  // It is done: neither grant nor the stream's window is needed any more. Nor are the windows of threads that have not
+  // faulted for several kernels: they are those of helpers (OpenMP's), which end no kernel of their own.
+  void revoke(LaunchId launch);
 
   // The stream has faulted and waits: what it has faulted in before stays protected, since one instruction may need
   // all.
@@ -46,9 +56,8 @@ class Protection {
 
  private:
   struct Grant {
-    StreamId stream;
+    LaunchId launch;
     std::vector<BlockRange> blocks;
-    Bytes bytes;
   };
   struct Window {
     StreamId stream;
@@ -66,11 +75,12 @@ class Protection {
   void unpin(std::span<const BlockRange> blocks);
   void unpin_oldest(Window& window);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
-  void give_back(const Grant& grant);
+  void give_back(std::vector<Grant>::iterator grant);
 
   PageTable& table_;
-  std::uint32_t window_blocks_;
+  ProtectionOptions options_;
   Bytes granted_;
+  std::vector<std::uint32_t> grants_of_;  // by block
   std::vector<Grant> grants_;
   std::vector<Expectation> expectations_;
   std::deque<Window> windows_;  // the stream that faulted least recently first

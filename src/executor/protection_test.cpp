@@ -13,7 +13,7 @@ struct ProtectionTest : testing::Test {
   bool pinned(std::uint32_t block) const { return table.pinned({block}); }
 
   PageTable table{{kBlockBytes * 8, {}, {}}};
-  Protection protection{table, 2};
+  Protection protection{table, {.window_blocks = 2}};
 };
 
 TEST_F(ProtectionTest, WhatIsExpectedStaysUntilItsKernelHasCome) {
@@ -43,14 +43,14 @@ TEST_F(ProtectionTest, RelaxingTakesWhatIsExpectedLastAndKeepsTheOrder) {
 
 TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
   expect(1, kOther);
-  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke(kStream);
+  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke({kStream});
   EXPECT_FALSE(pinned(1));
 }
 
 TEST_F(ProtectionTest, AStreamThatGoesOnAfterAllKeepsTheOrderOfWhatItExpects) {
   expect(1, kOther);
   expect(2, kOther);
-  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke(kStream);
+  for (int kernel = 0; kernel < 300; ++kernel) protection.revoke({kStream});
   protection.came(kOther, false);  // that of 1
   expect(3, kOther);
   protection.came(kOther, false);  // that of 2

@@ -17,7 +17,7 @@ struct MakesSomething {
     table.add_blocks(3, kBlockBytes);
     for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
     executor.emplace(std::move(table), ExecutorOptions{.migration = {.keep_dead_blocks = true}});
-    executor->adopt(plan, 3, {.homes = homes, .rows = {}, .births = births});
+    adopt(*executor, plan, 3, homes, {}, births);
     for (const std::uint32_t block : {0u, 1u}) tell(Allocated{{block}, {{block}, 1}});
   }
   std::vector<Command> tell(const Event& event) {
@@ -71,7 +71,7 @@ struct OthersBlocks : ExecutorScript {
     table.place({0}, Tier::ssd);
     executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {.piece_blocks = 1}});
     for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
-    executor->adopt(plan, 2, {.homes = homes, .rows = rows, .births = {}});
+    adopt(*executor, plan, 2, homes, rows, {});
   }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
     tell(KernelReady{{0}, {kernel}, accesses});
@@ -136,7 +136,7 @@ TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants
   table.add_blocks(6, kBlockBytes);
   for (std::uint32_t block = 0; block < 6; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
   Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
-  executor.adopt(plan, 2);
+  adopt(executor, plan, 2);
   std::vector<Command> commands;
   for (std::uint32_t tensor = 0; tensor < 6; ++tensor) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
   executor.on(KernelReady{{0}, {0}, {}}, commands);
@@ -161,7 +161,7 @@ TEST(Victims, WhatIsDeadAndCouldNotBeDroppedTakesItsTurn) {
   table.add_blocks(5, kBlockBytes);
   for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
   Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keep_dead_blocks = true}});
-  executor.adopt(plan, 4, {.homes = homes, .rows = rows, .births = {}});
+  adopt(executor, plan, 4, homes, rows, {});
   const auto tell = [&](const Event& event) {
     std::vector<Command> commands;
     executor.on(event, commands);
@@ -191,7 +191,7 @@ TEST(Victims, WhatIsDeadGivesItsFrameAtOnceThoughOthersAreLeaving) {
     for (std::uint32_t block = 0; block < 5; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
     if (is_born) table.drop({4});
     Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
-    executor.adopt(plan, 4, {.homes = homes, .rows = {}, .births = births});
+    adopt(executor, plan, 4, homes, {}, births);
     std::vector<Command> commands;
     for (std::uint32_t block = 0; block < (is_born ? 4u : 5u); ++block)
       executor.on(Allocated{{block}, {{block}, 1}}, commands);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,6 +85,11 @@ class Encoder {
   template <class T>
   void one(const std::optional<T>& value) {
     one(value.has_value());
+    if (value) one(*value);
+  }
+  template <class T>
+  void one(const std::shared_ptr<T>& value) {
+    one(value != nullptr);
     if (value) one(*value);
   }
   template <class... T>
@@ -183,6 +189,16 @@ class Decoder {
     one(present);
     value.reset();
     if (present) one(value.emplace());
+  }
+  template <class T>
+  void one(std::shared_ptr<const T>& value) {
+    bool present = false;
+    one(present);
+    value = nullptr;
+    if (!present) return;
+    auto read = std::make_shared<T>();
+    one(*read);
+    value = std::move(read);
   }
   template <class... T>
   void one(std::variant<T...>& value) {

@@ -30,13 +30,25 @@ void fields(auto& code, Is<Freed> auto& event) {
   auto& [tensor, blocks] = event;
   code(tensor, blocks);
 }
+void fields(auto& code, Is<LaunchId> auto& launch) {
+  auto& [stream, serial] = launch;
+  code(stream, serial);
+}
 void fields(auto& code, Is<KernelReady> auto& event) {
-  auto& [stream, kernel, accesses, execution, waits] = event;
-  code(stream, kernel, accesses, execution, waits);
+  auto& [launch, kernel, accesses, execution, waits, plan] = event;
+  code(launch, kernel, accesses, execution, waits, plan);
+}
+void fields(auto& code, Is<KernelQueued> auto& event) {
+  auto& [launch] = event;
+  code(launch);
 }
 void fields(auto& code, Is<KernelDone> auto& event) {
-  auto& [stream] = event;
-  code(stream);
+  auto& [launch] = event;
+  code(launch);
+}
+void fields(auto& code, Is<Adopted> auto& event) {
+  auto& [plan] = event;
+  code(plan);
 }
 void fields(auto& code, Is<Faulted> auto& event) {
   auto& [stream, blocks] = event;
@@ -53,8 +65,8 @@ void fields(auto& code, Is<MoveFailed> auto& event) {
 
 // ---- Commands
 void fields(auto& code, Is<Launch> auto& command) {
-  auto& [stream] = command;
-  code(stream);
+  auto& [launch] = command;
+  code(launch);
 }
 void fields(auto& code, Is<Move> auto& command) {
   auto& [id, blocks, from, to, urgency, first_piece, clean] = command;
@@ -97,6 +109,11 @@ void fields(auto& code, Is<Plan> auto& plan) {
   code(policy, evictions, prefetches);
 }
 
+void fields(auto& code, Is<FollowedPlan> auto& plan) {
+  auto& [id, kernels, commands, homes, rows, births] = plan;
+  code(id, kernels, commands, homes, rows, births);
+}
+
 // ---- Records
 void fields(auto& code, Is<BlockRun> auto& run) {
   auto& [count, bytes, placed] = run;
@@ -113,14 +130,6 @@ void fields(auto& code, Is<ExecutorOptions> auto& options) {
 void fields(auto& code, Is<Beginning> auto& beginning) {
   auto& [version, capacity, blocks, options, online, online_device] = beginning;
   code(version, capacity, blocks, options, online, online_device);
-}
-void fields(auto& code, Is<Executor::Iteration> auto& iteration) {
-  auto& [homes, rows, births] = iteration;
-  code(homes, rows, births);
-}
-void fields(auto& code, Is<Adoption> auto& adoption) {
-  auto& [plan, kernels, homes, rows, births] = adoption;
-  code(plan, kernels, homes, rows, births);
 }
 void fields(auto& code, Is<Told> auto& told) {
   auto& [since_last, iterations, event] = told;

@@ -42,10 +42,10 @@ class JournalTest : public testing::Test {
   // The journal of a random run, as a file's bytes.
   std::string record(std::uint64_t seed, std::uint32_t events, bool online, JournalOptions options = {}) {
     const auto file = journal(std::move(options));
-    JournalledExecutor executor(RandomRun::table(),
+    JournalledExecutor executor(*file,
                                 {.migration = {.keeps_copies = seed % 3 == 0, .keep_dead_blocks = seed % 2 == 0}},
-                                {online ? make_deepum : nullptr, kBlockBytes * 16}, {file.get(), [] { return 3; }});
-    RandomRun(seed).play(executor, events);
+                                {online ? make_deepum : nullptr, kBlockBytes * 16}, [] { return 3; });
+    executor.play(RandomRun(seed), events);
     file->flush(kPatience);
     return bytes();
   }
@@ -145,10 +145,10 @@ TEST_F(JournalTest, AnotherDecisionCodeIsFound) {
 TEST_F(JournalTest, OneThatBreaksOffIsReplayedUpToThere) {
   {
     const auto file = journal();
-    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+    JournalledExecutor executor(*file);
     RandomRun run(3);
     for (std::uint32_t part = 0; part < 10; ++part) {  // Of what is compressed together all is needed.
-      run.play(executor, 30);
+      executor.play(run, 30);
       file->flush(kPatience);
     }
   }
@@ -183,8 +183,8 @@ TEST_F(JournalTest, AKilledProcessLeavesWhatIsOlderThanAMoment) {
     return done;
   }});
   written = false;
-  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-  RandomRun(4).play(executor, 100);
+  JournalledExecutor executor(*file);
+  executor.play(RandomRun(4), 100);
   written.wait(false);  // Without a flush.
   file->flush(kPatience);
   EXPECT_EQ(replayed(bytes()).events, 100u);  // Nothing has been closed.
@@ -201,8 +201,8 @@ TEST_F(JournalTest, ABugOfOursLeavesAllThatLedThere) {
   EXPECT_DEATH(
       {
         const auto file = journal();
-        JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-        RandomRun(4).play(executor, 100);
+        JournalledExecutor executor(*file);
+        executor.play(RandomRun(4), 100);
         std::vector<Command> commands;
         executor.on({Nanos{1} * 1'000'000'000, Freed{{9'999}, {{0}, 1}}}, commands);  // The executor CHECKs that.
       },
@@ -223,8 +223,8 @@ TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
                                      if (++calls > 1) disk_answers.wait();
                                      return ::write(fd, data, size);
                                    }});
-    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-    RandomRun(5).play(executor, 3'000);
+    JournalledExecutor executor(*file);
+    executor.play(RandomRun(5), 3'000);
     EXPECT_NE(told.find("the journal ends early: the disk is slower than the run"), std::string::npos) << told;
     EXPECT_EQ(told.find("early", told.find("early") + 1), std::string::npos) << "told twice: " << told;
     disk_answers.count_down();
@@ -240,8 +240,8 @@ TEST_F(JournalTest, WhatNoReaderWouldTakeEndsTheJournalWithItsReason) {
   std::string told;
   {
     const auto file = journal({.on_stop = [&](std::string_view why) { told += why; }});
-    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-    RandomRun(6).play(executor, 10);
+    JournalledExecutor executor(*file);
+    executor.play(RandomRun(6), 10);
     file->append(std::string(kMostRecordBytes.value + 1, 'x'));
   }
   EXPECT_NE(told.find("a record at most 8 MiB"), std::string::npos) << told;
@@ -258,15 +258,15 @@ TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
                                errno = ENOSPC;
                                return full ? -1 : ::write(fd, data, size);
                              }});
-  JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
+  JournalledExecutor executor(*file);
   RandomRun program(6);
-  program.play(executor, 100);
+  executor.play(program, 100);
   file->flush(kPatience);
   full = true;
-  program.play(executor, 100);
+  executor.play(program, 100);
   file->flush(kPatience);
   EXPECT_NE(told.find("No space left on device"), std::string::npos) << told;
-  program.play(executor, 100);
+  executor.play(program, 100);
   const Replay replay = replayed(bytes());
   EXPECT_TRUE(replay.equal());
   EXPECT_EQ(replay.events, 100u);
@@ -299,8 +299,8 @@ TEST_F(JournalTest, ADiskThatIsFullBeforeItBeginsKeepsNoneOfIt) {
 TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
   {
     const auto file = journal();
-    JournalledExecutor executor(RandomRun::table(), {}, {}, {file.get()});
-    RandomRun(8).play(executor, 10);
+    JournalledExecutor executor(*file);
+    executor.play(RandomRun(8), 10);
     file->script_ended(kPatience);
     std::string flipped = bytes();
     flipped.back() ^= 1;  // of the checksum, which is there though the process may end without closing the file
@@ -321,16 +321,20 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
   EXPECT_NE(with(Freed{{9'999}, {{0}, 1}}).find("tensor 9999 is not alive"), std::string::npos);
   EXPECT_NE(with(Allocated{{9'999}, {{40}, 9}}).find("there are 48 blocks, and it names 9 from 40"), std::string::npos);
   EXPECT_NE(with(Allocated{{UINT32_MAX}, {{0}, 1}}).find("there is no tensor"), std::string::npos);
-  EXPECT_NE(with(KernelDone{{77}}).find("stream 77 runs no kernel"), std::string::npos);
+  EXPECT_NE(with(KernelDone{{{77}, 0}}).find("stream 77 runs no kernel"), std::string::npos);
+  EXPECT_NE(with(KernelQueued{{{77}, 0}}).find("stream 77 has launched no kernel"), std::string::npos);
+  const auto plan = std::make_shared<FollowedPlan>();
+  plan->commands.evictions.push_back({{0}, {3}, Tier::ssd});
+  EXPECT_NE(with(Adopted{plan}).find("an eviction of tensor 0 after kernel 3"), std::string::npos);
   EXPECT_NE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).find("there is no stream"), std::string::npos);
   EXPECT_NE(with(MoveDone{{9'999}}).find("move 9999 is not under way"), std::string::npos);
 }
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_NE(why_none("").find("is no journal"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 4\n").find("is a journal of version '4'"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 3\n").find("does not say what the run began with"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 3\nzzzz").find("damaged"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 5\n").find("is a journal of version '5'"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 4\n").find("does not say what the run began with"), std::string::npos);
+  EXPECT_NE(why_none("spillway-journal 4\nzzzz").find("damaged"), std::string::npos);
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.

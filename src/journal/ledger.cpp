@@ -61,19 +61,43 @@ Result<> Ledger::take(const Freed& event, Nanos) {
 }
 
 Result<> Ledger::take(const KernelReady& event, Nanos at) {
-  TRY_VOID(check(event.stream));
+  TRY_VOID(check(event.launch.stream));
   for (const BlockAccess& access : event.accesses) TRY_VOID(check(access.blocks));
-  if (!kernels_.emplace(event.stream, Kernel{event.kernel, at}).second)
-    return wrong("stream {} has a kernel already that has not ended", event.stream.value);
+  if (plan_ && event.plan == plan_->id && event.kernel != kNoKernel && event.kernel.value >= plan_->kernels)
+    return wrong("there is no kernel {} in an iteration of {}", event.kernel.value, plan_->kernels);
+  if (!event.waits && !kernels_fault_) return wrong("a kernel that cannot fault has started before it was let go");
+  for (const auto& [launch, kernel] : kernels_)
+    if (launch.stream == event.launch.stream && (!kernel.queued || launch == event.launch))
+      return wrong("stream {} has a kernel already that has not ended", launch.stream.value);
+  kernels_[event.launch] = {.kernel = event.kernel, .since = at, .launched = !event.waits};
+  return {};
+}
+
+Result<> Ledger::take(const KernelQueued& event, Nanos) {
+  const auto kernel = kernels_.find(event.launch);
+  if (kernel == kernels_.end() || !kernel->second.launched || kernel->second.queued)
+    return wrong("stream {} has launched no kernel that could be queued", event.launch.stream.value);
+  kernel->second.queued = true;
   return {};
 }
 
 Result<> Ledger::take(const KernelDone& event, Nanos) {
-  const auto kernel = kernels_.find(event.stream);
+  const auto of_stream = [&](const auto& kernel) { return kernel.first.stream == event.launch.stream; };
+  const auto kernel = kernels_.find(event.launch);
   if (kernel == kernels_.end() || !kernel->second.launched)
-    return wrong("stream {} runs no kernel that could end", event.stream.value);
+    return wrong("stream {} runs no kernel that could end", event.launch.stream.value);
+  if (kernel != std::ranges::find_if(kernels_, of_stream))
+    return wrong("stream {} has a kernel that must end first", event.launch.stream.value);
   kernels_.erase(kernel);
-  faults_.erase(event.stream);
+  faults_.erase(event.launch.stream);
+  return {};
+}
+
+Result<> Ledger::take(const Adopted& event, Nanos) {
+  if (event.plan)
+    if (const auto good = spillway::check(*event.plan, blocks_); !good)
+      return fail(Errc::bad_input, "a plan cannot be followed: " + good.error().message);
+  plan_ = event.plan;
   return {};
 }
 
@@ -110,7 +134,7 @@ void Ledger::asked(const Command& command, Nanos at) {
   } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
     if (const auto flight = flights_.find(cancel->move); flight != flights_.end()) flight->second.cancelled = true;
   } else if (const auto* launch = std::get_if<Launch>(&command)) {
-    if (const auto kernel = kernels_.find(launch->stream); kernel != kernels_.end())
+    if (const auto kernel = kernels_.find(launch->launch); kernel != kernels_.end())
       kernel->second = {kernel->second.kernel, at, true};
   }
 }
@@ -134,8 +158,8 @@ Result<> check(const Beginning& beginning, std::uint32_t most_blocks) {
   return {};
 }
 
-Result<> check(const Adoption& adoption, std::uint32_t blocks) {
-  const auto& [plan, kernels, homes, rows, births] = adoption;
+Result<> check(const FollowedPlan& followed, std::uint32_t blocks) {
+  const auto& [id, kernels, plan, homes, rows, births] = followed;
   if (kernels > kMostKernels || births.size() > kernels) return wrong("an iteration of {} kernels", kernels);
   const auto in_iteration = [&](KernelId kernel) { return kernel.value < kernels; };
   const auto known = [&](TensorId tensor) { return homes.empty() || tensor.value < homes.size(); };

@@ -17,12 +17,12 @@ namespace spillway {
 // says what a run waited for when it ended.
 class Ledger {
  public:
-  explicit Ledger(std::uint32_t blocks) : blocks_(blocks) {}
+  Ledger(std::uint32_t blocks, bool kernels_fault) : blocks_(blocks), kernels_fault_(kernels_fault) {}
 
-  struct Kernel {  // of a stream, that has not ended
+  struct Kernel {  // that is not done
     KernelId kernel;
     Nanos since;  // it wanted to start, or was launched
-    bool launched = false;
+    bool launched = false, queued = false;
   };
   struct Flight {
     Move move;
@@ -38,7 +38,7 @@ class Ledger {
   Result<> told(const Event& event, Nanos at);
   void asked(const Command& command, Nanos at);
 
-  const std::map<StreamId, Kernel>& kernels() const { return kernels_; }
+  const std::map<LaunchId, Kernel>& kernels() const { return kernels_; }
   const std::map<StreamId, Fault>& faults() const { return faults_; }
   const std::map<MoveId, Flight>& flights() const { return flights_; }
   std::uint64_t tensors() const { return alive_; }
@@ -49,7 +49,9 @@ class Ledger {
   Result<> take(const Allocated& event, Nanos at);
   Result<> take(const Freed& event, Nanos at);
   Result<> take(const KernelReady& event, Nanos at);
+  Result<> take(const KernelQueued& event, Nanos at);
   Result<> take(const KernelDone& event, Nanos at);
+  Result<> take(const Adopted& event, Nanos at);
   Result<> take(const Faulted& event, Nanos at);
   Result<> take(const MoveDone& event, Nanos at);
   Result<> take(const MoveFailed& event, Nanos at);
@@ -57,15 +59,17 @@ class Ledger {
   void come(BlockRange blocks);
 
   std::uint32_t blocks_;
+  bool kernels_fault_;
+  std::shared_ptr<const FollowedPlan> plan_;
   std::vector<BlockRange> homes_;  // by tensor; of no blocks: it is not alive
   std::uint64_t alive_ = 0;
-  std::map<StreamId, Kernel> kernels_;
+  std::map<LaunchId, Kernel> kernels_;
   std::map<StreamId, Fault> faults_;
   std::map<MoveId, Flight> flights_;
 };
 
-// Whether an executor can begin with this, and take up that on so many blocks. Errors say what is wrong.
+// Whether an executor can begin with this, and follow that on so many blocks. Errors say what is wrong.
 Result<> check(const Beginning& beginning, std::uint32_t most_blocks);
-Result<> check(const Adoption& adoption, std::uint32_t blocks);
+Result<> check(const FollowedPlan& plan, std::uint32_t blocks);
 
 }  // namespace spillway

@@ -23,34 +23,41 @@ BlockRange RandomRun::any_blocks() {
   return {{below(kBlocks - count)}, count};
 }
 
-void RandomRun::adopt(JournalledExecutor& executor) {
-  auto next = std::make_unique<Adoption>();
-  if (below(4) > 0) {
-    next->plan.policy = "random";
-    next->kernels = kKernels;
-    next->births.resize(kKernels);
-    for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
-      next->homes.push_back(any_blocks());
-      next->rows.push_back({next->homes.back(), {{below(kKernels)}}});
-      next->births[below(kKernels)].push_back(next->homes.back());
-    }
-    for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
-      for (std::uint32_t count = below(4); count > 0; --count) {
-        next->plan.evictions.push_back({{below(kTensors)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
-        next->plan.prefetches.push_back({{below(kTensors)}, {kernel}, below(4) == 0});
-      }
+Adopted RandomRun::any_plan() {
+  if (below(4) == 0) return {};
+  auto next = std::make_shared<FollowedPlan>();
+  ++plan_.value;
+  next->id = plan_;
+  next->commands.policy = "random";
+  next->kernels = kKernels;
+  next->births.resize(kKernels);
+  for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
+    next->homes.push_back(any_blocks());
+    next->rows.push_back({next->homes.back(), {{below(kKernels)}}});
+    next->births[below(kKernels)].push_back(next->homes.back());
   }
-  executor.adopt(next->plan, next->kernels, next->iteration());
-  adopted_ = std::move(next);
+  for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
+    for (std::uint32_t count = below(4); count > 0; --count) {
+      next->commands.evictions.push_back({{below(kTensors)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
+      next->commands.prefetches.push_back({{below(kTensors)}, {kernel}, below(4) == 0});
+    }
+  return {std::move(next)};
 }
 
+// Up to three launches are in flight on a stream.
 bool RandomRun::kernel_event(Event& event) {
   const std::uint32_t id = below(3);
   Stream& stream = streams_[id];
-  if (stream.ready && !stream.launched) return false;
-  if (stream.ready) {
-    stream = {};
-    event = KernelDone{{id}};
+  if (!stream.launched) return false;
+  const bool in_flight = stream.done != stream.serial;
+  if (in_flight && !stream.queued && below(2) == 0) {
+    stream.queued = true;
+    event = KernelQueued{{{id}, stream.serial}};
+    return true;
+  }
+  if (in_flight && (!stream.queued || stream.serial - stream.done == 3 || below(2) == 0)) {
+    event = KernelDone{{{id}, ++stream.done}};
+    stream.queued |= stream.done == stream.serial;
     return true;
   }
   accesses_.clear();
@@ -59,9 +66,14 @@ bool RandomRun::kernel_event(Event& event) {
     if (tensor < tensors_.size() && tensors_[tensor].count > 0)
       accesses_.push_back({tensors_[tensor], {tensor + 1}, below(2) == 0, below(5) == 0});
   }
-  stream = {true, false};
-  const KernelId kernel = below(3) == 0 ? kNoKernel : KernelId{below(kKernels)};
-  event = KernelReady{{id}, kernel, accesses_, {below(kKernels)}, below(3) > 0};
+  const bool waits = below(3) > 0;
+  stream = {.serial = stream.serial + 1, .done = stream.done, .launched = !waits, .queued = false};
+  event = KernelReady{.launch = {{id}, stream.serial},
+                      .kernel = below(3) == 0 ? kNoKernel : KernelId{below(kKernels)},
+                      .accesses = accesses_,
+                      .execution = {below(kKernels)},
+                      .waits = waits,
+                      .plan = below(8) == 0 ? PlanId{below(4)} : plan_};
   return true;
 }
 
@@ -98,20 +110,30 @@ bool RandomRun::next_event(Event& event) {
   }
 }
 
-void RandomRun::play(JournalledExecutor& executor, std::uint32_t events) {
+void RandomRun::play(ObservedExecutor& executor, std::uint32_t events) {
   std::vector<Command> commands;
-  while (events > 0 && !executor.failure()) {
+  while (events > 0 && !executor.executor().failure()) {
     Event event;
-    if (below(64) == 0) adopt(executor);
-    if (!next_event(event)) continue;
+    if (below(64) == 0)
+      event = any_plan();
+    else if (!next_event(event))
+      continue;
     --events;
     at_ += Nanos{below(5'000)};
     executor.on({at_, event}, commands);
     for (const Command& command : commands) {
       if (const auto* move = std::get_if<Move>(&command)) flights_.push_back(move->id);
-      if (const auto* launch = std::get_if<Launch>(&command)) streams_[launch->stream.value].launched = true;
+      if (const auto* launch = std::get_if<Launch>(&command)) streams_[launch->launch.stream.value].launched = true;
     }
   }
 }
+
+JournalledExecutor::JournalledExecutor(JournalFile& file, ExecutorOptions options, LooksAhead online,
+                                       std::function<std::uint64_t()> iterations)
+    : journal_(file,
+               {.table = RandomRun::table(), .options = options, .online = online.make, .online_device = online.device},
+               std::move(iterations)),
+      executor_(RandomRun::table(), options, online.make != nullptr ? online.make(online.device) : nullptr,
+                {&journal_}) {}
 
 }  // namespace spillway

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "journal/journalled_executor.h"
-#include "journal/record.h"
+#include "executor/observed_executor.h"
+#include "journal/journal_observer.h"
 
 namespace spillway {
 
@@ -21,17 +21,19 @@ class RandomRun {
   // What an executor of it begins with.
   static PageTable table();
   // Until so many events have been told, or the executor has given up.
-  void play(JournalledExecutor& executor, std::uint32_t events);
+  void play(ObservedExecutor& executor, std::uint32_t events);
 
  private:
   struct Stream {
-    bool ready = false, launched = false;
+    std::uint32_t serial = 0;             // of the latest that is ready
+    std::uint32_t done = 0;               // of the last that is
+    bool launched = true, queued = true;  // the latest
   };
   std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(random_() % limit); }
   BlockRange any_blocks();
   bool next_event(Event& event);
   bool kernel_event(Event& event);
-  void adopt(JournalledExecutor& executor);
+  Adopted any_plan();
 
   std::mt19937_64 random_;
   Nanos at_{1'000'000};
@@ -39,7 +41,25 @@ class RandomRun {
   Stream streams_[3];
   std::vector<MoveId> flights_;
   std::vector<BlockAccess> accesses_;
-  std::unique_ptr<Adoption> adopted_;
+  PlanId plan_{};
+};
+
+struct LooksAhead {
+  std::unique_ptr<OnlinePolicy> (*make)(Bytes device) = nullptr;  // null: nobody does
+  Bytes device;
+};
+// An executor for it, with its journal.
+class JournalledExecutor {
+ public:
+  explicit JournalledExecutor(JournalFile& file, ExecutorOptions options = {}, LooksAhead online = {},
+                              std::function<std::uint64_t()> iterations = {});
+  void play(RandomRun& run, std::uint32_t events) { run.play(executor_, events); }
+  void play(RandomRun&& run, std::uint32_t events) { run.play(executor_, events); }
+  void on(const Stamped& event, std::vector<Command>& out) { executor_.on(event, out); }
+
+ private:
+  JournalObserver journal_;
+  ObservedExecutor executor_;
 };
 
 }  // namespace spillway

@@ -33,18 +33,7 @@ struct Beginning {
   Bytes online_device;  // what that was told of the device
 };
 
-// The executor was given a plan.
-struct Adoption {
-  Plan plan;
-  std::uint32_t kernels = 0;
-  std::vector<BlockRange> homes;
-  std::vector<Foresight::Row> rows;
-  std::vector<std::vector<BlockRange>> births;
-
-  Executor::Iteration iteration() const { return {homes, rows, births}; }
-};
-
-// The machine told something.
+// The executor was told something.
 struct Told {
   Nanos since_last;              // after the event before it
   std::uint64_t iterations = 0;  // of the script, that had ended by then
@@ -65,7 +54,7 @@ struct Stopped {
 // The script has ended by itself; what it gives back while it goes may follow.
 struct ScriptEnded {};
 
-using Record = std::variant<Beginning, Adoption, Told, Asked, Stopped, ScriptEnded>;
+using Record = std::variant<Beginning, Told, Asked, Stopped, ScriptEnded>;
 
 // What a table looks like before anything has happened, and back.
 std::vector<BlockRun> block_runs(const PageTable& table);

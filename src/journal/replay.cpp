@@ -45,7 +45,7 @@ class Run {
   Run(const Beginning& beginning, std::unique_ptr<OnlinePolicy> online, const ReplayOptions& options)
       : options_(options),
         executor_(page_table(beginning), beginning.options, std::move(online)),
-        ledger_(executor_.table().block_count()) {
+        ledger_(executor_.table().block_count(), beginning.options.kernels_fault) {
     replay_.version = beginning.version;
     replay_.online = beginning.online;
     replay_.capacity = beginning.capacity;
@@ -60,7 +60,6 @@ class Run {
 
  private:
   Result<bool> take(Beginning&) { return fail(Errc::bad_input, "a second beginning"); }
-  Result<bool> take(Adoption& adoption);
   Result<bool> take(Told& told);
   Result<bool> take(Asked& asked);
   Result<bool> take(Stopped& stopped);
@@ -72,9 +71,8 @@ class Run {
   Replay replay_;
   Executor executor_;
   Ledger ledger_;
-  std::unique_ptr<Adoption> adopted_;  // the last, which the executor looks at
-  std::vector<Command> commands_;      // that the last event led to
-  bool answered_ = true;               // the journal's answer to the last event has been compared
+  std::vector<Command> commands_;  // that the last event led to
+  bool answered_ = true;           // the journal's answer to the last event has been compared
   std::optional<Nanos> first_;
   Nanos at_;  // as the machine's clock has it
   std::deque<ReplayedEvent> before_;
@@ -83,25 +81,13 @@ class Run {
 Result<bool> Run::take(Record& record) {
   // An event that led to nothing has no answer in the journal; nor has, maybe, the last one of a journal that stops.
   // That the script has ended is another thread's word, and may stand between an event and its answer.
-  const bool is_next_event = std::holds_alternative<Told>(record) || std::holds_alternative<Adoption>(record);
-  if (is_next_event && !answered_ && !compare({})) return false;
+  if (std::holds_alternative<Told>(record) && !answered_ && !compare({})) return false;
   return std::visit([&](auto& what) { return take(what); }, record);
 }
 
 void Run::remember(ReplayedEvent moment) {
   before_.push_back(std::move(moment));
   if (before_.size() > options_.before + 1) before_.pop_front();
-}
-
-Result<bool> Run::take(Adoption& adoption) {
-  if (const auto good = check(adoption, executor_.table().block_count()); !good)
-    return fail(Errc::bad_input, "a plan cannot be taken up: " + good.error().message);
-  auto next = std::make_unique<Adoption>(std::move(adoption));
-  executor_.adopt(next->plan, next->kernels, next->iteration());
-  ++replay_.plans;
-  remember({replay_.events, replay_.time, replay_.iterations, text_of(*next)});
-  adopted_ = std::move(next);
-  return true;
 }
 
 Result<bool> Run::take(Told& told) {
@@ -112,6 +98,7 @@ Result<bool> Run::take(Told& told) {
   ++replay_.events;
   replay_.time = at_ - *first_;
   replay_.iterations = told.iterations;
+  replay_.plans += std::holds_alternative<Adopted>(told.event);
   if (const auto good = ledger_.told(told.event, at_); !good)
     return fail(Errc::bad_input, fmt::format("event {}, '{}', cannot be: {}", replay_.events, text_of(told.event),
                                              good.error().message));
@@ -195,8 +182,8 @@ Replay Run::finish(Replay::End end, std::string why) {
   for (const auto& [id, flight] : ledger_.flights()) replay_.flights.push_back(flight);
   std::ranges::stable_sort(replay_.flights, {}, &Ledger::Flight::since);
   for (Ledger::Flight& flight : replay_.flights) flight.since = flight.since - first_.value_or(Nanos{});
-  for (const auto& [stream, kernel] : ledger_.kernels())
-    if (!kernel.launched) replay_.waiting.push_back(waiting_text(stream, kernel));
+  for (const auto& [launch, kernel] : ledger_.kernels())
+    if (!kernel.launched) replay_.waiting.push_back(waiting_text(launch.stream, kernel));
   for (const auto& [stream, fault] : ledger_.faults())
     if (!on_device(table.state(fault.blocks.first)))
       replay_.waiting.push_back(fmt::format("stream {} has waited {} for {}, on which it faulted", stream.value,

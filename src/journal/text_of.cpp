@@ -21,7 +21,7 @@ std::string text(const Freed& event) {
   return fmt::format("tensor {} in {} dies", event.tensor.value, text_of(event.blocks));
 }
 std::string text(const KernelReady& event) {
-  std::string line = fmt::format("{} of stream {} {}", kernel_name(event.kernel), event.stream.value,
+  std::string line = fmt::format("{} of stream {} {}", kernel_name(event.kernel), event.launch.stream.value,
                                  event.waits ? "is ready" : "has started");
   std::string_view before = ":";
   for (const BlockAccess& access : event.accesses) {
@@ -31,8 +31,18 @@ std::string text(const KernelReady& event) {
   }
   return line;
 }
+std::string text(const KernelQueued& event) {
+  return fmt::format("the kernel of stream {} is queued", event.launch.stream.value);
+}
 std::string text(const KernelDone& event) {
-  return fmt::format("the kernel of stream {} has ended", event.stream.value);
+  return fmt::format("the kernel of stream {} has ended", event.launch.stream.value);
+}
+std::string text(const Adopted& event) {
+  if (event.plan == nullptr) return "no plan is followed any more";
+  const Plan& commands = event.plan->commands;
+  return fmt::format("a plan of {} is taken up: {} kernels, {} evictions, {} prefetches",
+                     commands.policy.empty() ? "no name" : commands.policy, event.plan->kernels,
+                     commands.evictions.size(), commands.prefetches.size());
 }
 std::string text(const Faulted& event) {
   if (event.stream == kNobody) return fmt::format("dead {} could not be dropped", text_of(event.blocks));
@@ -55,7 +65,9 @@ std::string_view urgency_name(Urgency urgency) {
   return "?";
 }
 
-std::string text(const Launch& command) { return fmt::format("launch the kernel of stream {}", command.stream.value); }
+std::string text(const Launch& command) {
+  return fmt::format("launch the kernel of stream {}", command.launch.stream.value);
+}
 std::string text(const Move& command) {
   const std::string_view copy = command.to == Tier::device ? ", keeping the copy" : ", clean";
   return fmt::format("move {}: {} from {} to {}{}, for {}{}", command.id.value, text_of(command.blocks),
@@ -94,13 +106,6 @@ std::string text_of(const Failure& failure) {
       return fmt::format("give up: {} cannot be read back", to_text(failure.bytes));
   }
   return "give up";
-}
-
-std::string text_of(const Adoption& adoption) {
-  if (adoption.kernels == 0) return "no plan is followed any more";
-  return fmt::format("a plan of {} is taken up: {} kernels, {} evictions, {} prefetches",
-                     adoption.plan.policy.empty() ? "no name" : adoption.plan.policy, adoption.kernels,
-                     adoption.plan.evictions.size(), adoption.plan.prefetches.size());
 }
 
 }  // namespace spillway

@@ -12,7 +12,6 @@ namespace spillway {
 std::string text_of(const Event& event);
 std::string text_of(const Command& command);
 std::string text_of(const Failure& failure);
-std::string text_of(const Adoption& adoption);
 std::string text_of(BlockRange blocks);
 
 }  // namespace spillway

@@ -101,7 +101,7 @@ class Deepum final : public OnlinePolicy {
   }
 
   Forecast kernel_ready(const KernelReady& event, bool wanted) override {
-    Stream& stream = streams_[event.stream];
+    Stream& stream = streams_[event.launch.stream];
     if (executions_.size() > kMostExecutions) executions_.clear();
     if (event.execution == ExecutionId{}) {
       stream = {};

@@ -4,7 +4,7 @@
 
 namespace spillway {
 
-void BlockTraffic::asked(std::span<const Command> commands) {
+void BlockTraffic::asked(std::span<const Command> commands, const std::optional<Failure>&) {
   for (const Command& command : commands)
     if (const auto* move = std::get_if<Move>(&command); move && !(move->clean && move->from == Tier::device))
       under_way_.insert_or_assign(
@@ -12,9 +12,9 @@ void BlockTraffic::asked(std::span<const Command> commands) {
           UnderWay{.blocks = move->blocks, .waited_for = move->to == Tier::device && move->urgency != Urgency::plan});
 }
 
-void BlockTraffic::told(const Event& event) {
-  if (const auto* failed = std::get_if<MoveFailed>(&event)) under_way_.erase(failed->move.value);
-  const auto* done = std::get_if<MoveDone>(&event);
+void BlockTraffic::told(const Stamped& event) {
+  if (const auto* failed = std::get_if<MoveFailed>(&event.what)) under_way_.erase(failed->move.value);
+  const auto* done = std::get_if<MoveDone>(&event.what);
   if (done == nullptr) return;
   const auto found = under_way_.find(done->move.value);
   if (found == under_way_.end()) return;

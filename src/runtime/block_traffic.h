@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/units.h"
-#include "executor/machine.h"
+#include "executor/observed_executor.h"
 
 namespace spillway {
 
@@ -25,14 +25,14 @@ struct MovedBytes {
 
 // How often each block has moved: what moved of a tensor is what moved of its blocks while it lived, whatever else lies
 // in them. The run loop's thread counts; any thread may ask.
-class BlockTraffic {
+class BlockTraffic final : public Observer {
  public:
   explicit BlockTraffic(std::uint32_t blocks) : counts_(new Counts[blocks]{}) {}
 
-  void asked(std::span<const Command> commands);
   // A move counts when it is done: many are called back. Clean ones down do not, though the machine writes what of them
   // it finds changed.
-  void told(const Event& event);
+  void told(const Stamped& event) override;
+  void asked(std::span<const Command> commands, const std::optional<Failure>& failure) override;
 
   // Of these bytes of the managed range, so far.
   MovedBytes moved(std::uint64_t offset, Bytes bytes) const;

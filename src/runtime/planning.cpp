@@ -45,7 +45,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   repetitions_ = progress.repetitions;
   iteration_ = progress.iteration;
   basis_ = basis(progress);
-  PlanningInput input{.iteration = std::move(iteration),
+  PlanningInput input{.id = {++plans_made_},
+                      .iteration = std::move(iteration),
                       .persistent = {},
                       .machine = machine(),
                       .budget = kBlockBytes * pager_.device_blocks(),

@@ -63,6 +63,7 @@ class Planning {
   std::string policy_;
   std::optional<GivenPlan> given_;
   std::thread thread_;
+  std::uint32_t plans_made_ = 0;
   std::uint64_t iteration_ = 0;                               // planned for last; 0: it went before it was decided
   PlanBasis basis_;                                           // of that
   std::uint64_t repetitions_ = 0, least_ = kLeastIterations;  // when that was; until it may be made again

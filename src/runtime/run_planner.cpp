@@ -204,22 +204,19 @@ LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const Machi
                            least_wait(trace, lifetimes, budget, host, machine.ssd_read()))};
 }
 
-RunPlan run_plan(Plan plan, BlockTrace blocks) {
-  RunPlan run;
+RunPlan run_plan(PlanId id, Plan commands, BlockTrace blocks) {
+  FollowedPlan run;
   const Lifetimes lifetimes = analyse_lifetimes(blocks.trace);
   run.rows = rows_of(blocks, lifetimes);
   for (const auto& born : lifetimes.births) {
     auto& kernel = run.births.emplace_back();
     for (const TensorId tensor : born) kernel.push_back(blocks.homes[tensor.value]);
   }
+  run.id = id;
   run.kernels = static_cast<std::uint32_t>(blocks.trace.kernels.size());
-  run.starts.resize(run.kernels);
-  run.ends.resize(run.kernels);
-  for (const Eviction& eviction : plan.evictions) run.ends[eviction.after.value] = true;
-  for (const Prefetch& prefetch : plan.prefetches) run.starts[prefetch.at.value] = true;
-  run.plan = std::move(plan);
+  run.commands = std::move(commands);
   run.homes = std::move(blocks.homes);
-  return run;
+  return RunPlan(std::move(run));
 }
 
 // Addresses for what the iteration makes.
@@ -279,7 +276,8 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
     TRY(const auto best, best_of(iteration,
-                                 {.iteration = {},
+                                 {.id = {},
+                                  .iteration = {},
                                   .persistent = {},
                                   .machine = machine,
                                   .budget = budget,
@@ -349,7 +347,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   proposed->kernels_with_data = static_cast<std::uint32_t>(std::ranges::count_if(
       trace.kernels, [](const Kernel& kernel) { return !kernel.reads.empty() || !kernel.writes.empty(); }));
   proposed->anchors = input.iteration.anchors;
-  proposed->run = run_plan(std::move(best->plan), std::move(blocks));
+  proposed->run = run_plan(input.id, std::move(best->plan), std::move(blocks));
   planned.plan = std::move(proposed);
   return planned;
 }

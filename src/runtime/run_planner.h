@@ -30,6 +30,7 @@ struct PlannedPlaces {
 
 // What was found out about a run, and what it may use.
 struct PlanningInput {
+  PlanId id{};  // of the plan that is to be made
   RecordedIteration iteration;
   Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;                 // its device's memory is the most that a plan may count on

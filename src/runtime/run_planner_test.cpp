@@ -58,7 +58,7 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
     if (!proposed) RC_ASSERT(proposed.error().message.contains("raise --device-memory"));
     if (!proposed || !proposed->plan) RC_DISCARD("nothing to plan, or too little memory");
     const ProposedPlan& plan = *proposed->plan;
-    RC_ASSERT(plan.run.kernels == trace.kernels.size());
+    RC_ASSERT(plan.run.followed.kernels == trace.kernels.size());
     RC_ASSERT(plan.births.size() == trace.kernels.size());
     for (std::size_t k = 0; k < plan.births.size(); ++k)
       for (std::size_t birth = 0; birth < plan.births[k].size(); ++birth)
@@ -67,12 +67,13 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
           RC_ASSERT(*place >= kBlockBytes.value * kApart.first.value);
           RC_ASSERT(*place + bytes.value <= kBlockBytes.value * kApart.end().value);
         }
-    for (const Eviction& eviction : plan.run.plan.evictions) {
-      RC_ASSERT(plan.run.ends[eviction.after.value]);
-      RC_ASSERT(eviction.tensor.value < plan.run.homes.size());
+    for (const Eviction& eviction : plan.run.followed.commands.evictions) {
+      RC_ASSERT(plan.run.attention.at_end[eviction.after.value]);
+      RC_ASSERT(eviction.tensor.value < plan.run.followed.homes.size());
     }
-    for (const Prefetch& prefetch : plan.run.plan.prefetches) RC_ASSERT(plan.run.starts[prefetch.at.value]);
-    for (const Foresight::Row& row : plan.run.rows) RC_ASSERT(std::ranges::is_sorted(row.uses));
+    for (const Prefetch& prefetch : plan.run.followed.commands.prefetches)
+      RC_ASSERT(plan.run.attention.at_start[prefetch.at.value]);
+    for (const Foresight::Row& row : plan.run.followed.rows) RC_ASSERT(std::ranges::is_sorted(row.uses));
   }));
 }
 
@@ -85,7 +86,7 @@ TEST(RunPlanner, WhatFitsNeedsNoPlan) {
 TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
   ASSERT_TRUE(proposed && proposed->plan);
-  EXPECT_EQ(proposed->plan->run.plan.policy, "g10-once");
+  EXPECT_EQ(proposed->plan->run.followed.commands.policy, "g10-once");
   EXPECT_GT(proposed->plan->link_bound.time, Nanos{});
 }
 
@@ -94,7 +95,7 @@ double cost(const ProposedPlan& proposed, const MachineModel& machine) {
   const auto way = [](Bytes bytes, BytesPerSecond link, BytesPerSecond ssd) {
     return seconds(transfer_time(bytes, std::min(link, ssd)));
   };
-  return proposed.run.plan.predicted_seconds.value() +
+  return proposed.run.followed.commands.predicted_seconds.value() +
          0.5 * (way(proposed.predicted_in, machine.link.to_device, machine.ssd_read()) +
                 way(proposed.predicted_out, machine.link.from_device, machine.ssd_write()));
 }
@@ -136,13 +137,13 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     if (seed % 2 == 0) {
       const auto before = plan_run(input_of(trace, "g10", 45), set_apart);
       if (!before || !before->plan) continue;
-      given.plan = before->plan->run.plan;
+      given.plan = before->plan->run.followed.commands;
       input.given = &given;
     }
     const auto taken = plan_run(input, set_apart);
     if (!taken || !taken->plan) continue;
     EXPECT_EQ(taken->plan->given, seed % 2 == 0);
-    const Plan& plan = taken->plan->run.plan;
+    const Plan& plan = taken->plan->run.followed.commands;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
     machine.device.memory += kSpareMemory;
@@ -166,7 +167,7 @@ struct GivenToARun : testing::Test {
     const auto before = plan_run(input_of(trace, "g10-once", 48), set_apart);
     ASSERT_TRUE(before && before->plan);
     EXPECT_FALSE(before->plan->given);
-    given.plan = before->plan->run.plan;
+    given.plan = before->plan->run.followed.commands;
     input.given = &given;
   }
   // Another plan is made then, and the refusal holds these words.
@@ -188,9 +189,9 @@ TEST_F(GivenToARun, APlanOfAnotherRunIsFollowedWhateverTimesAndAddressesItHas) {
   ASSERT_TRUE(planned && planned->plan);
   EXPECT_EQ(planned->refused, "");
   EXPECT_TRUE(planned->plan->given);
-  EXPECT_EQ(planned->plan->run.plan.evictions, given.plan.evictions);
-  EXPECT_EQ(planned->plan->run.plan.prefetches, given.plan.prefetches);
-  EXPECT_TRUE(planned->plan->run.plan.predicted_seconds);
+  EXPECT_EQ(planned->plan->run.followed.commands.evictions, given.plan.evictions);
+  EXPECT_EQ(planned->plan->run.followed.commands.prefetches, given.plan.prefetches);
+  EXPECT_TRUE(planned->plan->run.followed.commands.predicted_seconds);
 }
 
 TEST_F(GivenToARun, APlanForAnotherIterationIsRefusedAndTheRunPlansByItself) {
@@ -326,7 +327,7 @@ TEST(RunPlanner, PlansWithTheRoomThatReplacedTensorsLeave) {
     input.machine.device.memory = memory;
     const auto proposed = plan_run(input, set_apart);
     ASSERT_TRUE(proposed);
-    counted_on.push_back(proposed->plan ? proposed->plan->run.plan.machine_overrides.front() : "");
+    counted_on.push_back(proposed->plan ? proposed->plan->run.followed.commands.machine_overrides.front() : "");
   }
   EXPECT_EQ(counted_on, (std::vector<std::string>{
                             fmt::format("device.memory={}", (32_MiB).value),  // half of all at least

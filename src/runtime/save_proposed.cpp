@@ -17,7 +17,7 @@ Result<> save(const ProposedPlan& proposed, const std::string& script, const Pla
   trace.name = script;
   TRY_VOID(validate(trace, "cannot write trace " + files.trace));
   TRY(const std::string content, to_json(trace));
-  Plan plan = proposed.run.plan;
+  Plan plan = proposed.run.followed.commands;
   plan.trace_name = trace.name;
   plan.trace_hash = trace_hash(content);
   TRY_VOID(write_file(files.trace, content));

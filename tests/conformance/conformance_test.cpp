@@ -10,7 +10,7 @@
 
 #include "../cpu/support.h"
 #include "analysis/lifetimes.h"
-#include "executor/executor.h"
+#include "executor/executor_script.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/sim_machine.h"
 #include "program.h"
@@ -33,14 +33,16 @@ PageTable table_for(const Layout& layout, Limits limits) {
   return table;
 }
 
+std::uint32_t kernels_in(const Trace& program) { return static_cast<std::uint32_t>(program.kernels.size()); }
+
 // Lets the executor decide until `over` says that the program has ended and nothing moves.
 template <class Over>
-void run_loop(RuledMachine& machine, PageTable table, Limits limits, Over&& over) {
+void run_loop(RuledMachine& machine, PageTable table, Limits limits, std::uint32_t kernels, Over&& over) {
   Executor executor(std::move(table), {.migration = {.keep_dead_blocks = limits.keep_dead}});
   // Finds nothing to bring back when the first kernel starts; but a plan with it keeps the copies of all that comes.
   Plan plan;
   if (limits.keep_copies) plan.prefetches = {{{0}, {0}, true}};
-  executor.adopt(plan, 1);
+  adopt(executor, plan, kernels);
   std::vector<Command> commands;
   while (!over() || !machine.idle()) {
     const auto event = machine.wait();
@@ -68,7 +70,7 @@ RuledMachine::Asked run_on_sim(const Trace& program, Limits limits) {
   SimMachine sim(program, lifetimes, layout, rates, std::vector<std::optional<Tier>>(blocks));
   RuledMachine ruled(sim, blocks, limits.device);
   sim.begin_iteration();
-  run_loop(ruled, table_for(layout, limits), limits, [&] { return sim.iteration_over(); });
+  run_loop(ruled, table_for(layout, limits), limits, kernels_in(program), [&] { return sim.iteration_over(); });
   return ruled.asked();
 }
 
@@ -129,11 +131,12 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
     for (std::uint32_t at = 0; at < program.kernels.size(); ++at) {
       for (const TensorId tensor : lifetimes.births[at]) inbox.allocated(tensor, layout.tensors[tensor.value]);
       const auto accesses = layout.accesses(program, program.kernels[at]);
-      inbox.kernel_ready({stream, {at}, accesses}, true);
+      const LaunchId launch{stream, at + 1};
+      inbox.kernel_ready({launch, {at}, accesses}, true);
       sums.push_back(compute(accesses, at, [&](BlockId block) { return cpu.range().block(block.value); }));
       std::atomic<std::uint32_t>& launches = cpu.launches(stream);
-      for (std::uint32_t seen = launches; seen <= at; seen = launches) launches.wait(seen);
-      inbox.kernel_done(stream);
+      for (std::uint32_t seen = launches; seen != launch.serial; seen = launches) launches.wait(seen);
+      inbox.kernel_done(launch);
       for (const TensorId tensor : lifetimes.deaths[at]) inbox.freed(tensor, layout.tensors[tensor.value]);
     }
     ended = true;
@@ -143,7 +146,7 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
   bool last_touched = false;
   PageTable table = table_for(layout, limits);
   table.add_blocks(1, kBlockBytes);
-  run_loop(ruled, std::move(table), limits, [&] {
+  run_loop(ruled, std::move(table), limits, kernels_in(program), [&] {
     last_touched |= !ruled.asked().populated.empty() && ruled.asked().populated.back().value == blocks;
     return ended && last_touched;
   });

@@ -57,7 +57,7 @@ void RuledMachine::submit(std::span<const Command> commands) {
     } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
       CHECK(moves_.at(cancel->move.value).from == Tier::device);
     } else {
-      CHECK(std::exchange(ready_.at(std::get<Launch>(command).stream.value), false));
+      CHECK(waiting_.erase(std::get<Launch>(command).launch) == 1);
     }
   }
   machine_.submit(commands);
@@ -80,17 +80,18 @@ Result<Stamped> RuledMachine::wait() {
   };
   if (const auto* done = std::get_if<MoveDone>(&event->what)) land(done->move, true);
   if (const auto* failed = std::get_if<MoveFailed>(&event->what)) land(failed->move, false);
-  if (const auto* ready = std::get_if<KernelReady>(&event->what)) ready_[ready->stream.value] = true;
   if (const auto* ready = std::get_if<KernelReady>(&event->what)) {
-    auto& written = written_[ready->stream.value];
+    if (ready->waits) CHECK(waiting_.insert(ready->launch).second);
+    CHECK(!written_.contains(ready->launch));
+    auto& written = written_[ready->launch];
     for (const BlockAccess& access : ready->accesses)
       if (access.writes) written.push_back(access.blocks);
   }
   if (const auto* ended = std::get_if<KernelDone>(&event->what)) {
-    CHECK(!ready_.at(ended->stream.value));
-    for (const BlockRange& blocks : written_[ended->stream.value])
+    CHECK(!waiting_.contains(ended->launch));
+    for (const BlockRange& blocks : written_.at(ended->launch))
       for_each(blocks, [&](BlockId block) { CHECK(!has_copy_[block.value]); });
-    written_[ended->stream.value].clear();
+    written_.erase(ended->launch);
   }
   if (const auto* fault = std::get_if<Faulted>(&event->what))
     for_each(fault->blocks, [&](BlockId block) { CHECK(block.value < where_.size()); });

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "executor/machine.h"
@@ -34,12 +35,12 @@ class RuledMachine final : public Machine {
   void set(BlockRange blocks, std::optional<Tier> tier);
 
   Machine& machine_;
-  std::uint64_t device_blocks_, in_use_ = 0;                  // frames: mapped, leaving and arriving
-  std::vector<std::optional<Tier>> where_;                    // the only copy; nothing: no bytes, or on their way
-  std::vector<bool> has_copy_;                                // on the SSD, of what is on the device
-  std::map<std::uint32_t, std::vector<BlockRange>> written_;  // by streams' kernels that have not ended
-  std::map<std::uint32_t, Move> moves_;                       // that have not been answered
-  std::map<std::uint32_t, bool> ready_;                       // streams that wait for their Launch
+  std::uint64_t device_blocks_, in_use_ = 0;             // frames: mapped, leaving and arriving
+  std::vector<std::optional<Tier>> where_;               // the only copy; nothing: no bytes, or on their way
+  std::vector<bool> has_copy_;                           // on the SSD, of what is on the device
+  std::map<LaunchId, std::vector<BlockRange>> written_;  // by kernels that are not done
+  std::map<std::uint32_t, Move> moves_;                  // that have not been answered
+  std::set<LaunchId> waiting_;                           // for their Launch
   Nanos last_;
   Asked asked_;
 };

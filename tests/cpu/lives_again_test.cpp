@@ -79,7 +79,7 @@ TEST_P(CpuMachineTest, WhatWaitsForItsFirstFrameMakesRoomForDeadBlocksThatLiveAg
     std::thread script([&] { rig.block(all.others.first.value)[5] = std::byte{7}; });
     all.hear_of_it();
     while (rig.machine->stall().total(now()) == Nanos{}) {  // The thread waits already, which is told nobody.
-      rig.machine->inbox().kernel_done({0}, true);
+      rig.machine->inbox().kernel_done({{0}}, true);
       EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
     }
     EXPECT_TRUE(rig.move(1, all.others, Tier::device, to));
@@ -136,7 +136,7 @@ TEST_P(CpuMachineTest, AForkedChildWantsNothingOfWhatHasHadNoFrame) {
   std::thread script([&] {
     wanted = machine.fork_begins(UniqueFd(sockets[0]));
     machine.fork_is_over();
-    machine.inbox().kernel_done({0}, true);
+    machine.inbox().kernel_done({{0}}, true);
   });
   EXPECT_TRUE(std::holds_alternative<KernelDone>(all.rig.next()));
   script.join();

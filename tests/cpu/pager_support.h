@@ -12,12 +12,14 @@
 namespace spillway {
 
 inline PagerConfig small_config(EvictionMethod method, Bytes host = {}) {
-  return {.device = kBlockBytes * 40,
-          .host = host,
-          .ssd_directory = spill_directory(),
-          .ssd_capacity = 512_MiB,
-          .method = method,
-          .check_least_budget = false};
+  PagerConfig config;
+  config.device = kBlockBytes * 40;
+  config.host = host;
+  config.ssd_directory = spill_directory();
+  config.ssd_capacity = 512_MiB;
+  config.method = method;
+  config.check_least_budget = false;
+  return config;
 }
 
 inline std::unique_ptr<Pager> started(PagerConfig config) {

@@ -20,28 +20,27 @@ namespace {
 INSTANTIATE_TEST_SUITE_P(Paths, PagerTest, testing::ValuesIn(cases_here()), name_of);
 
 // A plan that has nothing to do with what the program does.
-std::shared_ptr<RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
+std::shared_ptr<const RunPlan> random_plan(std::uint64_t seed, std::uint32_t blocks) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return static_cast<std::uint32_t>(random() % limit); };
   const bool keeps_copies = below(2) == 0;
-  auto plan = std::make_shared<RunPlan>();
-  plan->kernels = kKernels;
-  plan->births.resize(kKernels);
+  FollowedPlan plan;
+  plan.id.value = static_cast<std::uint32_t>(seed);
+  plan.kernels = kKernels;
+  plan.births.resize(kKernels);
   for (std::uint32_t tensor = 0; tensor < 40; ++tensor) {
     const BlockRange home{{below(blocks - 4)}, 1 + below(4)};
-    plan->homes.push_back(home);
-    plan->rows.push_back({home, {{below(kKernels)}}});
-    plan->births[below(kKernels)].push_back(home);
+    plan.homes.push_back(home);
+    plan.rows.push_back({home, {{below(kKernels)}}});
+    plan.births[below(kKernels)].push_back(home);
   }
   for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel) {
     for (int count = 0; count < 6; ++count) {
-      plan->plan.evictions.push_back({{below(40)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
-      plan->plan.prefetches.push_back({{below(40)}, {kernel}, keeps_copies && below(2) == 0});
+      plan.commands.evictions.push_back({{below(40)}, {kernel}, below(3) == 0 ? Tier::host : Tier::ssd});
+      plan.commands.prefetches.push_back({{below(40)}, {kernel}, keeps_copies && below(2) == 0});
     }
-    plan->starts.push_back(below(2) == 0);
-    plan->ends.push_back(below(2) == 0);
   }
-  return plan;
+  return std::make_shared<const RunPlan>(std::move(plan));
 }
 
 // Expects anything.
@@ -80,7 +79,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
         for (unsigned step = 0; step < 60 * effort() && !testing::Test::HasFailure(); ++step) {
           if (step % 20 == 0) {
             const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
-            pager->adopt(plan);
+            pager->adopt({plan, &plan->followed});
             program.follow(plan);
           }
           program.step();

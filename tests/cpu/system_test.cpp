@@ -21,6 +21,7 @@
 #include "base/unique_fd.h"
 #include "in_child.h"
 #include "journalled.h"
+#include "machines/cpu/budgets.h"
 #include "pager_support.h"
 
 namespace spillway {
@@ -155,13 +156,11 @@ TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZero
 
 // One kernel that does nothing, and a plan for it that is followed from now on.
 std::shared_ptr<const RunPlan> follow_a_plan(Pager& pager) {
-  auto plan = std::make_shared<RunPlan>();
-  plan->kernels = 1;
-  plan->starts = plan->ends = {true};
-  plan->births.resize(1);
-  plan->homes = {{{pager.range().blocks() - 1}, 1}};
-  plan->rows = {{plan->homes.front(), {{0}}}};
-  pager.adopt(plan);
+  FollowedPlan followed{.id = {1}, .kernels = 1, .commands = {}, .homes = {}, .rows = {}, .births = {{}}};
+  followed.homes = {{{pager.range().blocks() - 1}, 1}};
+  followed.rows = {{followed.homes.front(), {{0}}}};
+  const auto plan = std::make_shared<const RunPlan>(std::move(followed));
+  pager.adopt({plan, &plan->followed});
   const StreamId stream = pager.this_stream();
   pager.kernel_ready(stream, {.plan = plan.get(), .kernel = {0}, .execution = {}}, {});
   pager.kernel_done(stream);

@@ -14,8 +14,8 @@ struct ReplayCommand : Program {
     Program::SetUp();
     auto file = JournalFile::start({.path = (folder / "run.journal").string()});
     ASSERT_TRUE(file);
-    JournalledExecutor executor(RandomRun::table(), {}, {make_deepum, kBlockBytes * 16}, {file->get()});
-    RandomRun(1).play(executor, 500);
+    JournalledExecutor executor(**file, {}, {make_deepum, kBlockBytes * 16});
+    executor.play(RandomRun(1), 500);
   }
   void rewrite(const std::string& journal) const { std::ofstream(folder / "run.journal", std::ios::binary) << journal; }
   std::string journal() const { return text_of(folder / "run.journal"); }

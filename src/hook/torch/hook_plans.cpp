@@ -75,7 +75,7 @@ void Hook::stop_following(PlanEnd why) {
   if (follower_) end_plan(session_, why);
   follower_.reset();
   iterations_.follows(0, 0);
-  memory_->planning()->pager().adopt(std::make_shared<RunPlan>());
+  memory_->planning()->pager().adopt(nullptr);
 }
 
 void Hook::follow_plan() {
@@ -85,7 +85,7 @@ void Hook::follow_plan() {
     memory_->planning()->averages_restarted();
   }
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
-  const Plan& commands = plan_->run.plan;
+  const Plan& commands = plan_->run.followed.commands;
   add_plan(session_, commands.policy,
            {.iteration = plan_->iteration,
             .predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
@@ -99,7 +99,7 @@ void Hook::follow_plan() {
             .predicted_out_bytes = plan_->predicted_out.value,
             .optimizer_steps = plan_->anchors.size(),
             .given = plan_->given});
-  memory_->planning()->pager().adopt({plan_, &plan_->run});
+  memory_->planning()->pager().adopt({plan_, &plan_->run.followed});
   plan_is_saved_ = false;
 }
 

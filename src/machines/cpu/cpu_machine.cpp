@@ -85,8 +85,9 @@ void CpuMachine::tell_all(Nanos patience) {
 }
 
 void CpuMachine::handle(const Launch& command) {
-  launches_[command.stream.value].fetch_add(1, std::memory_order_release);
-  launches_[command.stream.value].notify_all();
+  const auto [stream, serial] = command.launch;
+  launches_[stream.value].store(serial, std::memory_order_release);
+  launches_[stream.value].notify_all();
 }
 
 Result<Stamped> CpuMachine::wait() {
@@ -95,7 +96,7 @@ Result<Stamped> CpuMachine::wait() {
     if (stopped()) return fail(Errc::unavailable, "stopped");
     if (auto event = next_event()) {
       last_ = std::max(last_, now());
-      return Stamped{last_, *event};
+      return Stamped{last_, *std::move(event)};
     }
     settle_kept();
     pump();
@@ -129,7 +130,7 @@ void CpuMachine::collect() {
 
 std::optional<Event> CpuMachine::next_event() {
   if (!answers_.empty()) {
-    const Event event = answers_.front();
+    Event event = std::move(answers_.front());
     answers_.pop_front();
     return event;
   }
@@ -162,9 +163,11 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
       }
       return Freed{message.tensor, blocks};
     case Inbox::Kind::kernel_ready:
-      return KernelReady{message.stream, message.kernel, accesses, message.execution, message.waits};
+      return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
     case Inbox::Kind::kernel_done:
-      return KernelDone{message.stream};
+      return KernelDone{message.launch};
+    case Inbox::Kind::adopted:
+      return Adopted{std::move(batch_.plans[message.adopted])};
     case Inbox::Kind::forking:
       take_snapshot(message.fork, UniqueFd(message.socket));
       return std::nullopt;

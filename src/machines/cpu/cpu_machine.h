@@ -121,7 +121,7 @@ class CpuMachine final : public Machine {
   const StallClock& stall() const { return stall_; }
   // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
   bool is_mapped(BlockId block) const { return mapped_[block.value].load(std::memory_order_relaxed); }
-  // How many of the stream's kernels have been launched: wait on it for the next one.
+  // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
 

@@ -1,5 +1,7 @@
 #include "machines/cpu/inbox.h"
 
+#include <utility>
+
 namespace spillway {
 namespace {
 
@@ -19,15 +21,22 @@ void Inbox::freed(TensorId tensor, BlockRange blocks) {
 
 void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
   post({.kind = Kind::kernel_ready,
-        .stream = kernel.stream,
+        .launch = kernel.launch,
+        .plan = kernel.plan,
         .kernel = kernel.kernel,
         .execution = kernel.execution,
         .waits = kernel.waits},
        kernel.accesses, urgent);
 }
 
-void Inbox::kernel_done(StreamId stream, bool urgent) {
-  post({.kind = Kind::kernel_done, .stream = stream}, {}, urgent);
+void Inbox::kernel_done(LaunchId launch, bool urgent) {
+  post({.kind = Kind::kernel_done, .launch = launch}, {}, urgent);
+}
+
+void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {
+  const std::lock_guard lock(mutex_);
+  posted_.messages.push_back({.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size())});
+  posted_.plans.push_back(std::move(plan));
 }
 
 void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
@@ -51,6 +60,7 @@ void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, 
 void Inbox::take(Batch& batch) {
   batch.messages.clear();
   batch.accesses.clear();
+  batch.plans.clear();
   const std::lock_guard lock(mutex_);
   std::swap(batch, posted_);
 }

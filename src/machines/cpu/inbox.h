@@ -20,10 +20,11 @@ namespace spillway {
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
  public:
-  enum class Kind : std::uint8_t { allocated, freed, kernel_ready, kernel_done, forking, end };
+  enum class Kind : std::uint8_t { allocated, freed, adopted, kernel_ready, kernel_done, forking, end };
   struct Message {
     Kind kind;
-    StreamId stream{};
+    LaunchId launch{};
+    PlanId plan{};
     KernelId kernel{};
     ExecutionId execution{};
     bool waits = true;
@@ -33,10 +34,12 @@ class Inbox {
     int socket = -1;  // to a process that is about to be forked; owned by who takes the message
     std::uint32_t fork = 0;
     std::uint32_t first_access = 0, access_count = 0;
+    std::uint32_t adopted = 0;  // which of the plans below
   };
   struct Batch {
     std::vector<Message> messages;
     std::vector<BlockAccess> accesses;
+    std::vector<std::shared_ptr<const FollowedPlan>> plans;
   };
 
   Inbox(std::uint32_t blocks, const Doorbell& bell)
@@ -45,9 +48,11 @@ class Inbox {
   // Before the tensor's memory is used. The caller keeps allocations and frees of the same blocks in order.
   void allocated(TensorId tensor, BlockRange blocks, TensorLabel label = {});
   void freed(TensorId tensor, BlockRange blocks);
+  // Kernels of this plan come after it.
+  void adopted(std::shared_ptr<const FollowedPlan> plan);
   // `urgent`: something is to be done at once, so the loop is woken. A kernel that waits is done after its Launch only.
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
-  void kernel_done(StreamId stream, bool urgent = false);
+  void kernel_done(LaunchId launch, bool urgent = false);
 
   void forking(std::uint32_t fork, UniqueFd socket);
   void end();  // Somebody waits until all before it has been told.

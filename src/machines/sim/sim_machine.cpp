@@ -14,8 +14,13 @@ constexpr Nanos kEnd{std::uint64_t{1} << 62};  // no single step of the clock is
 }  // namespace
 
 SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
-                       const std::vector<std::optional<Tier>>& placed, bool whole_tensors)
-    : trace_(trace), lifetimes_(lifetimes), layout_(std::move(layout)), whole_tensors_(whole_tensors), links_(rates) {
+                       const std::vector<std::optional<Tier>>& placed, bool whole_tensors, PlanId plan)
+    : trace_(trace),
+      lifetimes_(lifetimes),
+      layout_(std::move(layout)),
+      whole_tensors_(whole_tensors),
+      plan_(plan),
+      links_(rates) {
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
   where_.reserve(placed.size());
@@ -63,7 +68,7 @@ void SimMachine::submit(std::span<const Command> commands) {
         push(MoveFailed{cancel->move, true});
       }
     } else {
-      CHECK(std::get<Launch>(command).stream == kStream && step_ == Step::ready);
+      CHECK(std::get<Launch>(command).launch == (LaunchId{kStream, serial_}) && step_ == Step::ready);
       step_ = Step::touching;
       access_ = 0;
       in_access_ = 0;
@@ -166,7 +171,12 @@ void SimMachine::announce_kernel() {
   accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_], whole_tensors_);
   step_ = Step::ready;
   ready_at_ = now_;
-  push(KernelReady{kStream, {kernel_}, accesses_, execution_of({kernel_})});
+  ++serial_;
+  push(KernelReady{.launch = {kStream, serial_},
+                   .kernel = {kernel_},
+                   .accesses = accesses_,
+                   .execution = execution_of({kernel_}),
+                   .plan = plan_});
 }
 
 void SimMachine::touch() {
@@ -194,7 +204,7 @@ void SimMachine::arrive(BlockRange blocks) {
 }
 
 void SimMachine::finish_kernel() {
-  push(KernelDone{kStream});
+  push(KernelDone{{kStream, serial_}});
   for (const TensorId tensor : lifetimes_.deaths[kernel_]) free(tensor);
   if (++kernel_ < trace_.kernels.size()) {
     step_ = Step::gap;

@@ -26,9 +26,10 @@ struct IterationRecord {
 class SimMachine : public Machine {
  public:
   // `placed` says where each block's bytes are at the start; nothing for blocks without bytes. `whole_tensors`: kernels
-  // want all of each tensor that they use, not only the bytes they touch.
+  // want all of each tensor that they use, not only the bytes they touch. Its kernels have their places in the
+  // iteration of `plan`.
   SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
-             const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false);
+             const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false, PlanId plan = {});
 
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
@@ -57,6 +58,7 @@ class SimMachine : public Machine {
   const Lifetimes& lifetimes_;
   Layout layout_;
   bool whole_tensors_;
+  PlanId plan_;
   Links links_;
   std::vector<Where> where_;    // by block
   std::vector<bool> has_copy_;  // by block: on the SSD, while it is on the device
@@ -66,7 +68,8 @@ class SimMachine : public Machine {
 
   Step step_ = Step::over;
   std::uint32_t kernel_ = 0;
-  Nanos deadline_;  // of the gap or the computation
+  std::uint32_t serial_ = 0;  // of the current kernel's launch
+  Nanos deadline_;            // of the gap or the computation
   Nanos ready_at_;
   std::vector<BlockAccess> accesses_;  // of the current kernel
   std::size_t access_ = 0;             // the next block to touch, as access and place in it

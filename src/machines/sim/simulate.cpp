@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -180,15 +181,19 @@ Measured mean_of_last(const std::vector<Measured>& all) {
   return sum;
 }
 
-// Each tensor that keeps its blocks is a row of its own.
-struct KnownIteration {
-  std::vector<BlockRange> homes;
-  std::vector<Foresight::Row> rows;
-  std::vector<std::vector<BlockRange>> births;
-};
+constexpr PlanId kThePlan{1};
 
-KnownIteration known_iteration(const Trace& trace, const Lifetimes& lifetimes, const Layout& layout) {
-  KnownIteration known{.homes = layout.tensors, .rows = {}, .births = {}};
+std::shared_ptr<FollowedPlan> followed(const Plan& plan, const Trace& trace) {
+  auto result = std::make_shared<FollowedPlan>();
+  result->id = kThePlan;
+  result->kernels = static_cast<std::uint32_t>(trace.kernels.size());
+  result->commands = plan;
+  return result;
+}
+
+// Each tensor that keeps its blocks is a row of its own.
+void add_iteration(FollowedPlan& known, const Trace& trace, const Lifetimes& lifetimes, const Layout& layout) {
+  known.homes = layout.tensors;
   std::vector<bool> keeps_blocks(trace.tensors.size(), true);
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t)
     if (const auto& from = trace.tensors[t].carried_from; from && *from != TensorId{t})
@@ -201,7 +206,6 @@ KnownIteration known_iteration(const Trace& trace, const Lifetimes& lifetimes, c
     for (const TensorId tensor : born)
       if (keeps_blocks[tensor.value]) kernel.push_back(layout.tensors[tensor.value]);
   }
-  return known;
 }
 
 }  // namespace
@@ -263,16 +267,18 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                     {.kernels_fault = traits.kernels_fault,
                      .migration = {.victims_to_host = traits.uses_host, .keeps_copies = traits.keeps_copies}},
                     traits.online ? traits.online(limits.device) : nullptr);
-  const KnownIteration known =
-      foreknowledge == Foreknowledge::iteration ? known_iteration(trace, lifetimes, layout) : KnownIteration{};
-  if (plan != nullptr)
-    executor.adopt(*plan, static_cast<std::uint32_t>(trace.kernels.size()), {known.homes, known.rows, known.births});
-  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault);
+  std::vector<Command> commands;
+  if (plan != nullptr) {
+    const auto follow = followed(*plan, trace);
+    if (foreknowledge == Foreknowledge::iteration) add_iteration(*follow, trace, lifetimes, layout);
+    executor.on(Adopted{follow}, commands);
+  }
+  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault,
+                 kThePlan);
 
   std::vector<Measured> measured;
   PerLink<Bytes> moved_before;
   Bytes dropped_before;
-  std::vector<Command> commands;
   sim.begin_iteration();
   for (;;) {
     TRY(const Stamped event, sim.wait());

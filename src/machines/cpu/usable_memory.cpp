@@ -1,4 +1,4 @@
-#include "runtime/usable_memory.h"
+#include "machines/cpu/usable_memory.h"
 
 #include <unistd.h>
 

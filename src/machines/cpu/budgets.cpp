@@ -1,4 +1,4 @@
-#include "runtime/pager_config.h"
+#include "machines/cpu/budgets.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -7,7 +7,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "runtime/usable_memory.h"
+#include "machines/cpu/usable_memory.h"
+#include "memory/tier.h"
 
 namespace spillway {
 namespace {
@@ -25,30 +26,30 @@ Bytes least_device_budget() {
   return kBlockBytes * kBlocksForACpu * static_cast<std::uint64_t>(std::max(count, 1L));
 }
 
-Result<PagerSize> size_of(const PagerConfig& config) {
+Result<FrameCounts> frames_for(Bytes device, Bytes host, bool check_least) {
   const Bytes least = least_device_budget();
-  if (config.check_least_budget && config.device < least)
+  if (check_least && device < least)
     return fail(
         Errc::usage,
         fmt::format("device memory of {} is too little: the least is {}, {} blocks of {} for each of the {} CPUs "
                     "that the script may use; give more (--device-memory), or fewer CPUs (taskset -c 0)",
-                    to_text(config.device), to_text(least), kBlocksForACpu, to_text(kBlockBytes),
+                    to_text(device), to_text(least), kBlocksForACpu, to_text(kBlockBytes),
                     least.value / (kBlockBytes * kBlocksForACpu).value));
   TRY(const Bytes memory, usable_memory());
-  if (config.device > memory)
+  if (device > memory)
     return fail(Errc::usage, fmt::format("--device-memory {} is more than the {} of memory that there is here; the "
                                          "device is a part of it, so give less",
-                                         to_text(config.device), to_text(memory)));
-  if (config.host > memory - config.device)
+                                         to_text(device), to_text(memory)));
+  if (host > memory - device)
     return fail(Errc::usage, fmt::format("--host-memory {} and --device-memory {} together are more than the {} of "
                                          "memory that there is here; give less of either",
-                                         to_text(config.host), to_text(config.device), to_text(memory)));
-  return PagerSize{static_cast<std::uint32_t>(config.device.value / kBlockBytes.value),
-                   static_cast<std::uint32_t>(config.host.value / kBlockBytes.value)};
+                                         to_text(host), to_text(device), to_text(memory)));
+  return FrameCounts{static_cast<std::uint32_t>(device.value / kBlockBytes.value),
+                     static_cast<std::uint32_t>(host.value / kBlockBytes.value)};
 }
 
-std::uint32_t range_blocks(PagerSize size, std::uint32_t ssd_slots) {
-  const std::uint64_t all = std::uint64_t{size.device_frames} + size.host_frames + ssd_slots;
+std::uint32_t range_blocks(FrameCounts frames, std::uint32_t ssd_slots) {
+  const std::uint64_t all = std::uint64_t{frames.device} + frames.host + ssd_slots;
   // A table entry for each: beyond 16 times the machine's memory there is nothing to win. What is set apart for plans
   // serves nothing else, which may be much of what small tiers would have.
   const std::uint64_t memory =

@@ -1,0 +1,68 @@
+#include "runtime/run_loop.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "journal/journal_observer.h"
+#include "machines/cpu/quiet_thread.h"
+#include "runtime/pager_stats.h"
+
+namespace spillway {
+namespace {
+
+// With so many planned blocks in flight on a link no more moves are started: one of 16 waits behind one of 16, so that
+// the disk has work while blocks are mapped, and no more, since what is in flight keeps its turn. A small device, whose
+// moves are smaller, has a quarter of its blocks.
+constexpr std::uint32_t kPlannedInFlight = 17;
+
+}  // namespace
+
+Result<> RunLoop::start() {
+  TRY(thread_, quiet_thread("spillway-loop", [this] { run(); }));
+  return {};
+}
+
+RunLoop::~RunLoop() {
+  if (!thread_.joinable()) return;
+  device_.machine().stop();
+  thread_.join();
+}
+
+void RunLoop::run() noexcept {
+  CpuMachine& machine = device_.machine();
+  machine.run_loop_is(::gettid());
+  PageTable table = device_.empty_table();
+  ExecutorOptions options;
+  options.migration.keeps_copies = config_.keeps_copies;
+  options.migration.keep_dead_blocks = true;
+  options.migration.planned_in_flight = std::clamp(machine.device_blocks() / 4, 1u, kPlannedInFlight);
+  std::vector<Observer*> observers = observers_;
+  std::optional<JournalObserver> journal;
+  if (journal_ != nullptr) {
+    const JournalObserver::Beginnings beginnings{table, options, config_.online, config_.device};
+    observers.push_back(&journal.emplace(*journal_, beginnings, config_.iterations));
+  }
+  ObservedExecutor executor(std::move(table), options, config_.online ? config_.online(config_.device) : nullptr,
+                            std::move(observers));
+  std::vector<Command> commands;
+  for (;;) {
+    const auto event = machine.wait();
+    if (!event && machine.stopped()) return;
+    if (!event) return fail_for_good(event.error().message);
+    executor.on(*event, commands);
+    if (const auto& failure = executor.executor().failure()) return fail_for_good(device_.explain(*failure));
+    machine.submit(commands);
+    if (config_.on_progress && !machine.has_events()) config_.on_progress(stats_of(machine));
+  }
+}
+
+void RunLoop::fail_for_good(const std::string& message) noexcept {
+  if (config_.on_progress) config_.on_progress(stats_of(device_.machine()));
+  if (journal_ != nullptr) journal_->flush(kJournalPatience);
+  config_.on_failure(message);
+}
+
+}  // namespace spillway
