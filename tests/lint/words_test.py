@@ -36,6 +36,7 @@ class WordsTest(unittest.TestCase):
 
     def test_code_and_urls_are_a_word(self):
         self.finds(f"{words(11)} `{words(40)}` https://a.b/{'c/' * 40} [d](e f).\n")
+        self.finds(f"{words(12)} `{words(40)}` https://a.b/ [d](e f).\n", "x.md: sentences have 15.0 words")
         self.finds(f"{words(13)}:\n```sh\n{words(40)}. {words(40)}\n```\n")
         self.finds(f"{words(14)}:\n```sh\n{words(40)}. {words(40)}\n```\n", "x.md: sentences have 15.0 words")
 
