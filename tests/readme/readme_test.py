@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs every command line of README.md and docs/guide.md: readme_test.py BUILD PYTHON
 
-A block that begins with ```sh is run, one line after the other, in one scratch folder a document that has the project's folders in it,
-with the built program and the PyTorch of the build first in PATH. Blocks of any other kind (```console, ```text) are for
+A block that begins with ```sh is run, one line after the other. Each document has a scratch folder with the project's folders in it,
+and the built program and the PyTorch of the build are first in PATH. Blocks of any other kind (```console, ```text) are for
 reading. A line ending in `# exits N` must exit so. Lines that begin as in SETUP are not run, since this very test is part of
 what they do: a script must exist, and a preset that cmake is given must be one of CMakePresets.json.
 """
