@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs every command line of README.md: readme_test.py BUILD PYTHON
+"""Runs every command line of README.md and docs/guide.md: readme_test.py BUILD PYTHON
 
-A block that begins with ```sh is run, one line after the other, in one scratch folder that has the project's folders in it,
-with the built program and the PyTorch of the build first in PATH. Blocks of any other kind (```console, ```text) are for
+A block that begins with ```sh is run, one line after the other. Each document has a scratch folder with the project's folders in it,
+and the built program and the PyTorch of the build are first in PATH. Blocks of any other kind (```console, ```text) are for
 reading. A line ending in `# exits N` must exit so. Lines that begin as in SETUP are not run, since this very test is part of
 what they do: a script must exist, and a preset that cmake is given must be one of CMakePresets.json.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = ("./demo", "./test", "sudo ", "cmake ", "git ", "cd ", "apt-get ")
+DOCUMENTS = ("README.md", "docs/guide.md")
 LINKED = ("examples", "machines", "docs")
 
 
@@ -68,28 +69,33 @@ def run_line(line, scratch, environment):
     return None
 
 
-def main():
-    build, python = sys.argv[1], sys.argv[2]
-    if not python:
-        print("skipped: built without the hook, which most lines need (-DSPILLWAY_PYTHON)")
-        sys.exit(77)
-    readme = ROOT / "README.md"
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:16])  # README says for how many CPUs its budgets suffice.
-    tried = subprocess.run([Path(build) / "spillway", "run", "--device-memory", "512MiB", "true"], capture_output=True, text=True)
-    if os.getuid() != 0 and "page faults cannot be served" in tried.stderr:
-        print("skipped:", tried.stderr)
-        sys.exit(77)
-    found = blocks(readme.read_text()) if readme.exists() else []
-    if not any(lines for _, lines in found):
-        sys.exit(f"{readme} has no ```sh block to run")
+def run_document(name, build, python):
+    """How many of its lines did not do what they should."""
     failed = 0
+    found = blocks((ROOT / name).read_text())
+    if not any(lines for _, lines in found):
+        sys.exit(f"{name} has no ```sh block to run")
     with tempfile.TemporaryDirectory(prefix="spillway-readme-", dir="/var/tmp") as folder:
         environment = prepare(Path(folder), Path(build), python)
         for first, lines in found:
             for line in lines:
                 if problem := run_line(line, folder, environment):
-                    print(f"README.md, block at line {first}: {line}\n{problem}")
+                    print(f"{name}, block at line {first}: {line}\n{problem}")
                     failed += 1
+    return failed
+
+
+def main():
+    build, python = sys.argv[1], sys.argv[2]
+    if not python:
+        print("skipped: built without the hook, which most lines need (-DSPILLWAY_PYTHON)")
+        sys.exit(77)
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:16])  # More CPUs may need more memory than the documents give.
+    tried = subprocess.run([Path(build) / "spillway", "run", "--device-memory", "512MiB", "true"], capture_output=True, text=True)
+    if os.getuid() != 0 and "page faults cannot be served" in tried.stderr:
+        print("skipped:", tried.stderr)
+        sys.exit(77)
+    failed = sum(run_document(name, build, python) for name in DOCUMENTS)
     sys.exit(failed > 0)
 
 
