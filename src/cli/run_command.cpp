@@ -28,7 +28,7 @@
 #include "session/launch.h"
 #include "session/live_status.h"
 #include "session/own_process.h"
-#include "session/run_report.h"
+#include "session/read_report.h"
 #include "session/session_pager.h"
 #include "session/teardown.h"
 

@@ -10,6 +10,7 @@
 
 #include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
+#include "runtime/run_figures.h"
 
 // The memory that the supervisor (`spillway run`, `spillway trace`) and the hook in the script's process share. The
 // supervisor makes it as a memfd and fills in the configuration before the script starts; the hook finds it through the
@@ -110,14 +111,6 @@ struct EndedIteration {
   std::atomic<std::uint64_t> waited_ns{0};
   std::atomic<std::uint64_t> kernels{0}, planned_kernels{0};  // that used managed memory; of these, a plan's
   std::atomic<std::uint64_t> planned{0};                      // 1: it followed a plan
-};
-
-// Why a plan is not followed any more, though no other has taken its place.
-enum class PlanEnd : std::uint64_t {
-  none,             // It is.
-  slower,           // Iterations waited longer than without it.
-  not_needed,       // Times or rates have changed, and now it is as good to go on without.
-  other_iteration,  // The script does something else, for which there is no plan.
 };
 
 // A plan that the run has taken up.

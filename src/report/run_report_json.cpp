@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
-#include "session/run_report.h"
+#include "report/run_report.h"
 
 namespace spillway {
 namespace {

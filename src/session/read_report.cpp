@@ -1,4 +1,4 @@
-#include "session/run_report.h"
+#include "session/read_report.h"
 
 #include <fmt/format.h>
 
@@ -89,11 +89,6 @@ void read_texts(const SessionState& state, RunReport& report) {
 }
 
 }  // namespace
-
-Bytes RunReport::ssd_written_per_hour() const {
-  if (managed.value == 0) return {};
-  return Bytes{static_cast<std::uint64_t>(static_cast<double>(ssd_written.value) / seconds(managed) * 3600)};
-}
 
 RunReport read_report(const Session& session, const Supervised& supervised) {
   const SessionState& state = session.state;

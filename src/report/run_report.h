@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/units.h"
+#include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
-#include "session/session.h"
-#include "session/supervisor.h"
+#include "runtime/run_figures.h"
 
 namespace spillway {
 
-// What a run came to: a copy of what the hook left in the session, as of the script's end, however that came.
+// What a run came to.
 struct RunReport {
   struct Iteration {
     Nanos duration;
@@ -107,8 +107,6 @@ struct RunReport {
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
-
-RunReport read_report(const Session& session, const Supervised& supervised);
 
 // What the run did about memory in that iteration: "demand paging", "learning", "planned", or "in memory" in all.
 std::string_view phase_of(const RunReport& report, std::size_t iteration);

@@ -9,7 +9,7 @@
 
 #include "base/median.h"
 #include "base/text.h"
-#include "session/run_report.h"
+#include "report/run_report.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/median.h"
-#include "session/run_report.h"
+#include "report/run_report.h"
 
 namespace spillway {
 namespace {
@@ -38,6 +38,11 @@ std::string without_what(const RunReport& report) {
   const std::uint64_t others = usual.kernels - std::min(usual.kernels, usual.planned_kernels);
   if (static_cast<double>(others) <= kManyOperators * static_cast<double>(usual.kernels)) return {};
   return fmt::format(", without the {} of {} operators that are no part of it,", others, usual.kernels);
+}
+
+Bytes RunReport::ssd_written_per_hour() const {
+  if (managed.value == 0) return {};
+  return Bytes{static_cast<std::uint64_t>(static_cast<double>(ssd_written.value) / seconds(managed) * 3600)};
 }
 
 bool has_moved(const RunReport& report) {

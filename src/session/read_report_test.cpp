@@ -1,4 +1,4 @@
-#include "session/run_report.h"
+#include "session/read_report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "session/run_report.h"
+#include "report/run_report.h"
 
 namespace spillway {
 namespace {

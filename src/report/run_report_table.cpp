@@ -7,8 +7,8 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "report/run_report.h"
 #include "report/table.h"
-#include "session/run_report.h"
 
 namespace spillway {
 namespace {
