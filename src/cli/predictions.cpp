@@ -9,7 +9,6 @@
 #include <cerrno>
 
 #include "base/files.h"
-#include "policies/policies.h"
 #include "runtime/run_planner.h"
 #include "session/session_pager.h"
 #include "trace/format.h"
@@ -31,8 +30,9 @@ Result<> predict_with_less(RunReport& report, const SessionConfig& config, const
   std::ranges::transform(kParts, budgets.begin(), [&](double part) {
     return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.peak.device.value) * part) >> 20 << 20};
   });
+  TRY(const RunPolicy policy, run_policy(kAuto));
   TRY(const auto predicted, predict(loaded.trace, machine_of(report, config),
-                                    report.has_optimizer ? kAuto : kAutoWithoutPlan, budgets, goes_on));
+                                    report.has_optimizer ? policy : policy.unplanned(), budgets, goes_on));
   for (std::size_t i = 0; i < predicted.size(); ++i)
     report.predictions.push_back(
         {.part = kParts[i],

@@ -19,9 +19,9 @@
 #include "cli/predictions.h"
 #include "cli/record_folder.h"
 #include "cli/script.h"
-#include "policies/policies.h"
 #include "report/progress.h"
 #include "runtime/given_plan.h"
+#include "runtime/run_policy.h"
 #include "runtime/usable_memory.h"
 #include "session/disk_watch.h"
 #include "session/hook_side.h"
@@ -137,7 +137,8 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
                                    [&] { return Pager::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
-  if (plans(options.policy) || config.unlimited) measure(session, options.quiet);
+  TRY(const RunPolicy policy, run_policy(options.policy));
+  if (policy.plans() || config.unlimited) measure(session, options.quiet);
   return {};
 }
 
@@ -323,9 +324,6 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");
-  std::vector<std::string> policies{std::string(kAuto)};
-  for (const Policy& policy : kPolicies)
-    if (runs_for_real(policy)) policies.emplace_back(policy.name);
   CLI::Option* plan = command->add_option("--plan", options->plan,
                                           "follow this plan in the iteration that it was made for (see --record)");
   plan->type_name("FILE");
@@ -334,7 +332,7 @@ void add_run_command(CLI::App& app, int& status) {
           "--policy", options->policy,
           "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
           "what simulates best; or always that one (see `spillway simulate --help`)")
-      ->check(CLI::IsMember(policies))
+      ->check(CLI::IsMember(run_policy_names()))
       ->type_name("NAME")
       ->excludes(plan);
   command->add_flag("--quiet", options->quiet, "no status line and no report on the terminal, errors only");

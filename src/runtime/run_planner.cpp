@@ -37,6 +37,7 @@ Bytes all_moved(const SimulationResult& result) {
 
 struct Best {
   Plan plan;
+  bool is_planned;   // false: nothing is, under its policy
   Bytes counted_on;  // of the device's memory
   SimulationResult result;
 };
@@ -53,9 +54,7 @@ double cost(const SimulationResult& result, const MachineModel& machine) {
 }
 
 // No run follows what was simulated: a plan that moves nothing, though something moves.
-bool is_idle(const Best& one) {
-  return plans(one.plan.policy) && one.plan.moves() == 0 && all_moved(one.result) > Bytes{};
-}
+bool is_idle(const Best& one) { return one.is_planned && one.plan.moves() == 0 && all_moved(one.result) > Bytes{}; }
 
 // Of those as good as the cheapest the one that moves least; nothing if there is none.
 std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& machine) {
@@ -88,7 +87,7 @@ RunIteration run_iteration(const Trace& rows, const Trace& trace) {
 // As the run uses its memory.
 Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input, PolicyTraits traits,
                                       const Plan* plan) {
-  traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
+  traits.keeps_copies |= input.policy.without_plan->traits.keeps_copies;  // The run does, whatever plan it follows.
   MachineModel machine = input.machine;
   machine.device.memory += kSpareMemory;
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
@@ -108,7 +107,7 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on,
   TRY(const SimulationResult result, simulate_run(iteration, input, policy.traits, policy.plan ? &plan : nullptr));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
-  return Best{std::move(plan), counted_on, result};
+  return Best{std::move(plan), policy.plan != nullptr, counted_on, result};
 }
 
 // What a plan may count on: all but half of what tensors take that are replaced, for those are alive for a part of the
@@ -140,9 +139,7 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
   std::vector<Best> candidates;
   std::optional<Error> failure;
   for (const Policy& policy : kPolicies) {
-    const bool asked_for = input.policy == policy.name;
-    const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
-    if (!allowed || !runs_for_real(policy)) continue;
+    if (!input.policy.allows(policy)) continue;
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     auto candidate = candidate_of(policy, memory_for_plans(iteration, input), iteration, input);
     if (!candidate)
@@ -156,7 +153,7 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
 
 // The given plan, if it can be followed in this iteration. The error says what does not match.
 Result<Best> best_given(const RunIteration& iteration, const PlanningInput& input) {
-  Best best{.plan = input.given->plan, .counted_on = input.machine.device.memory, .result = {}};
+  Best best{.plan = input.given->plan, .is_planned = true, .counted_on = input.machine.device.memory, .result = {}};
   if (best.plan.moves() == 0) return fail(Errc::bad_input, fmt::format("{}: it moves nothing", input.given->file));
   const TraceShape shape = shape_of(iteration.rows);
   if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
@@ -263,7 +260,7 @@ Bytes most_small(const Trace& trace, const Lifetimes& lifetimes) {
 
 }  // namespace
 
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
                                         std::span<const Bytes> budgets, const std::function<bool()>& goes_on) {
   TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
@@ -327,7 +324,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
   if (!best) {
     TRY(best, best_of(iteration, input, [] { return true; }));
   }
-  if (!best) return too_little_for(input.policy == kAuto ? "any policy" : input.policy, planned.refused, input);
+  if (!best) return too_little_for(input.policy.chooses ? "any policy" : input.policy.name, planned.refused, input);
   if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(iteration.rows);
   best->plan.machine_name = input.machine.name;

@@ -16,6 +16,7 @@
 #include "recorder/iteration.h"
 #include "runtime/given_plan.h"
 #include "runtime/run_plan.h"
+#include "runtime/run_policy.h"
 
 namespace spillway {
 
@@ -31,11 +32,11 @@ struct PlannedPlaces {
 // What was found out about a run, and what it may use.
 struct PlanningInput {
   RecordedIteration iteration;
-  Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
-  MachineModel machine;                 // its device's memory is the most that a plan may count on
-  Bytes budget;                         // all of the device's memory
-  Bytes unplanned;                      // of that, what no plan counts on
-  std::string_view policy;              // "auto": the best of all
+  Places persistent;     // where the tensors that persist lie; nothing for those that no plan moves
+  MachineModel machine;  // its device's memory is the most that a plan may count on
+  Bytes budget;          // all of the device's memory
+  Bytes unplanned;       // of that, what no plan counts on
+  RunPolicy policy;
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
@@ -72,7 +73,7 @@ struct Prediction {
   std::string policy;              // empty: nothing would move
 };
 // For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
                                         std::span<const Bytes> budgets, const std::function<bool()>& goes_on);
 
 // Addresses for so many bytes, or nothing if there are not enough.

@@ -29,7 +29,7 @@ PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_
   PlanningInput input;
   input.iteration.trace = trace;
   input.machine = *load_machine("a100");
-  input.policy = policy;
+  input.policy = *run_policy(policy);
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   input.iteration.births = lifetimes.births;
   input.iteration.signatures.resize(trace.kernels.size());
@@ -252,7 +252,7 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
   const Bytes peak = std::ranges::max(analyse_lifetimes(trace).live);
   const std::array budgets{peak * 3, peak, Bytes{peak.value / 2}, kBlockBytes};
-  const auto predicted = predict(trace, *load_machine("a100"), kAuto, budgets, [] { return true; });
+  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   ASSERT_EQ(predicted->size(), budgets.size());
   EXPECT_EQ((*predicted)[0].iteration, ideal);
@@ -263,7 +263,8 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_FALSE((*predicted)[3].iteration);
   for (int last : {0, 1, 7}) {  // also while it looks at one budget
     int asked = 0;
-    EXPECT_FALSE(predict(trace, *load_machine("a100"), kAuto, budgets, [&] { return asked++ < last; })) << last;
+    EXPECT_FALSE(predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [&] { return asked++ < last; }))
+        << last;
     EXPECT_EQ(asked, last + 1);
   }
 }
@@ -307,7 +308,7 @@ constexpr Bytes kUnplanned = kSpareMemory + 512_KiB;
 TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   const Trace trace = averages(4, 1, 16_MiB);
   const std::array budgets{kUnplanned + 80_MiB, kUnplanned + 64_MiB, kUnplanned + 32_MiB, kUnplanned};
-  const auto predicted = predict(trace, *load_machine("a100"), kAuto, budgets, [] { return true; });
+  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_EQ((*predicted)[0].policy, "") << "all weights have room beside both averages, in the spare blocks, too";
   EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000});
@@ -356,7 +357,7 @@ TEST(RunPlanner, WhereNoPlanMovesAnythingPagingIsAsGood) {
   ASSERT_TRUE(proposed) << proposed.error().message;
   EXPECT_FALSE(proposed->plan);
   const auto predicted =
-      predict(trace, *load_machine("a100"), "g10", std::array{kUnplanned + 40_MiB}, [] { return true; });
+      predict(trace, *load_machine("a100"), *run_policy("g10"), std::array{kUnplanned + 40_MiB}, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_TRUE((*predicted)[0].iteration);
 }
@@ -365,7 +366,7 @@ TEST(RunPlanner, PredictsForThePolicyThatIsAskedFor) {
   const Trace trace = training(3);
   const std::array budgets{Bytes{std::ranges::max(analyse_lifetimes(trace).live).value / 2}, kBlockBytes};
   for (const std::string_view policy : {"g10-clean", "furthest-lean"}) {
-    const auto predicted = predict(trace, *load_machine("a100"), policy, budgets, [] { return true; });
+    const auto predicted = predict(trace, *load_machine("a100"), *run_policy(policy), budgets, [] { return true; });
     ASSERT_TRUE(predicted);
     EXPECT_EQ((*predicted)[0].policy, policy);
     EXPECT_FALSE((*predicted)[1].iteration) << "too little";

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "policies/policies.h"
+#include "runtime/run_policy.h"
 #include "session/hook_side.h"
 
 namespace spillway {
@@ -99,8 +99,8 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   const Nanos since{state.owner_since_ns.load()};
   if (since.value != 0) report.managed = excess(supervised.ended, since);
   report.policy = text(session.config.policy);
-  const auto policy = policy_by_name(report.policy == kAuto ? kAutoWithoutPlan : report.policy);
-  report.learns = policy && policy->traits.online != nullptr;
+  const auto policy = run_policy(report.policy);  // Where only a trace is wanted there is none.
+  report.learns = policy && policy->learns();
   report.eviction_path = state.eviction_path.load();
   if (report.eviction_path == EvictionMethod::automatic) report.eviction_path = session.config.eviction_path;
   report.unlimited = session.config.unlimited;
@@ -143,7 +143,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
                   "happens when an iteration has repeated itself, without torch.optim when the script ends by itself",
                   report.exit_status, report.iteration_count, report.iteration_count == 1 ? "" : "s")
             : "the script made no tensors with PyTorch";
-  if (plans(report.policy) && report.plans.empty() && has_moved(report)) {
+  if (policy && policy->plans() && report.plans.empty() && has_moved(report)) {
     if (session.config.rates.copy == 0)
       report.not_planned = "this machine could not be measured";
     else if (state.not_planned.is_set())

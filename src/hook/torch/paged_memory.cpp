@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include "machines/cpu/watched_io.h"
-#include "policies/policies.h"
 #include "runtime/pager.h"
 #include "runtime/planning.h"
+#include "runtime/run_policy.h"
 #include "session/hook_side.h"
 #include "session/session_pager.h"
 
@@ -99,12 +99,10 @@ std::optional<GivenPlan> given_plan(Session& session) {
 }  // namespace
 
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
-  const std::string policy = session.config.policy.data();
+  TRY(const RunPolicy policy, run_policy(session.config.policy.data()));
   PagerConfig config = pager_config(session.config);
-  if (const auto known = policy_by_name(policy == kAuto ? kAutoWithoutPlan : policy)) {
-    config.online = known->traits.online;
-    config.keeps_copies = known->traits.keeps_copies;
-  }
+  config.online = policy.without_plan->traits.online;
+  config.keeps_copies = policy.without_plan->traits.keeps_copies;
   config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
     counters.publish(stats);
   };
@@ -132,7 +130,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
   std::unique_ptr<Planning> planning;
-  if (plans(policy) && session.config.rates.copy != 0)
+  if (policy.plans() && session.config.rates.copy != 0)
     planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy, given_plan(session));
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
