@@ -23,12 +23,12 @@ MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
 // Of the recorded iteration, with parts of what the run needed.
 Result<> predict_with_less(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
   constexpr std::array kParts{0.75, 0.50, 0.35, 0.25};
-  if (config.rates.copy == 0) return fail(Errc::unavailable, "this machine could not be measured");
+  if (!config.rates.are_known()) return fail(Errc::unavailable, "this machine could not be measured");
   if (report.recorded.empty()) return fail(Errc::unavailable, report.not_recorded);
   TRY(const LoadedTrace loaded, load_trace(report.recorded));
   std::array<Bytes, kParts.size()> budgets;
   std::ranges::transform(kParts, budgets.begin(), [&](double part) {
-    return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.peak.device.value) * part) >> 20 << 20};
+    return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.memory.peak.device.value) * part) >> 20 << 20};
   });
   TRY(const RunPolicy policy, run_policy(kAuto));
   TRY(const auto predicted, predict(loaded.trace, machine_of(report, config),

@@ -73,12 +73,12 @@ void measure(Session& session, bool quiet) {
   if (!machine)
     return add_notice(session, fmt::format("no moves are planned ahead, since this machine could not be measured: {}",
                                            machine.error().message));
-  config.rates = {.copy = machine->link.to_device.value,
-                  .ssd_read = machine->ssd_read().value,
-                  .ssd_write = machine->ssd_write().value,
-                  .ssd_read_latency_ns = machine->ssd.read_latency.value,
-                  .ssd_write_latency_ns = machine->ssd.write_latency.value,
-                  .fault_ns = machine->fault.cost.value};
+  config.rates = {.copy = machine->link.to_device,
+                  .ssd_read = machine->ssd_read(),
+                  .ssd_write = machine->ssd_write(),
+                  .ssd_read_latency = machine->ssd.read_latency,
+                  .ssd_write_latency = machine->ssd.write_latency,
+                  .fault = machine->fault.cost};
 }
 
 Result<Nanos> io_timeout_of(const std::string& text) {
@@ -250,7 +250,7 @@ Result<int> run(const RunOptions& options) {
   std::optional<MemoryFile> unasked;
   if (records) {
     TRY_VOID(record_into(record, session->config));
-  } else if (wants_report && session->config.unlimited && session->config.rates.copy != 0) {
+  } else if (wants_report && session->config.unlimited && session->config.rates.are_known()) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
     session->config.records_for_itself = true;

@@ -8,37 +8,18 @@
 
 #include "base/units.h"
 #include "machines/cpu/eviction_method.h"
-#include "memory/tier.h"
 #include "runtime/run_figures.h"
 
 namespace spillway {
 
+// What a run did about memory in an iteration.
+enum class RunPhase : std::uint8_t { in_memory, demand_paging, learning, planned };
+std::string_view to_text(RunPhase phase);
+
 // What a run came to.
 struct RunReport {
-  struct Iteration {
-    Nanos duration;
-    std::uint64_t steps = 1;  // of optimizers
-    std::uint64_t faults = 0;
-    Bytes in, out;                                   // moved to the device and from it
-    Nanos waited;                                    // in which some thread waited for memory
-    std::uint64_t kernels = 0, planned_kernels = 0;  // that used managed memory; of these, a plan's
-    bool planned = false;                            // it followed a plan
-  };
-  struct PlanTaken {
-    std::string policy;
-    std::uint64_t iteration = 0;  // the recorder's, that it is for
-    Nanos predicted, predicted_wait;
-    Bytes predicted_in, predicted_out;  // moved to the device and from it
-    std::uint64_t optimizer_steps = 0;  // in the iteration that it is for
-    Nanos link_bound, least_wait, planning;
-    Bytes least_in, least_out;  // that the budget forces to move in each iteration
-    std::uint64_t adopted_at_iteration = 0;
-    std::uint64_t given_up_at_iteration = 0;  // 0: it was not
-    PlanEnd end = PlanEnd::none;
-    std::string file;  // that it was read from; empty: it was made in this run
-  };
   struct Phase {  // all iterations of the same kind; the figures are medians
-    std::string name;
+    RunPhase kind;
     std::size_t iterations = 0;
     Nanos duration;
     Nanos worked;  // of this, while nobody waited for memory
@@ -50,15 +31,8 @@ struct RunReport {
     std::optional<Nanos> iteration;  // nothing: it cannot run there, or by faults alone
     std::string policy;              // empty: nothing would move
   };
-  struct Cost {         // of the tensors that play the same part in each iteration
-    std::string name;   // in the recorded iteration; empty: it has no place there
-    std::string maker;  // the kernel that makes it; empty: none does
-    Bytes bytes;        // of one
-    Bytes moved;        // of all, in the whole run, from any tier to any other
-    Bytes waited_for;   // of these, to the device when somebody waited for them already
-  };
   struct Advice {
-    std::string_view kind;  // "fits", "waits"
+    enum class Kind : std::uint8_t { fits, waits } kind;
     std::string sentence;
   };
   struct Unmanaged {
@@ -75,29 +49,24 @@ struct RunReport {
   EvictionMethod eviction_path = EvictionMethod::automatic;
   bool unlimited = false;
   Bytes device_budget, host_budget;
-  PerTier<Bytes> peak;
+  MemoryFigures memory;
   Bytes refused;  // the largest tensor that found no room
   Bytes unmanaged_peak;
-  std::uint64_t faults = 0, first_touches = 0;
-  PerLink<Bytes> moved;
-  Bytes ssd_written;                                            // also by moves that were given up
   std::optional<BytesPerSecond> ssd_read_rate, ssd_write_rate;  // as measured in the run, if enough has moved
-  Bytes clean_drops;                // left for the SSD without being written, since it had the same bytes
-  std::uint64_t unseen_writes = 0;  // blocks that should have left so, and had changed though no operator said so
-  Nanos stall;
-  std::vector<Iteration> iterations;  // every one, up to kMaxIterations
-  std::uint64_t iteration_count = 0;  // all of them
-  std::vector<PlanTaken> plans;       // one after the other, up to kMaxPlans
-  std::string not_planned;            // why there are none, though something moved and the policy plans
-  bool has_optimizer = true;          // false: nothing can be planned for
-  std::uint64_t plan_count = 0;       // all of them
-  std::vector<Unmanaged> unmanaged;   // processes, up to kMaxUnmanaged
+  std::vector<IterationFigures> iterations;                     // every one, as far as there was room
+  std::uint64_t iteration_count = 0;                            // all of them
+  std::vector<PlanFigures> plans;                               // one after the other, as far as there was room
+  std::uint64_t plan_count = 0;                                 // all of them
+  std::string given_plan;                                       // the file of those that the user has given
+  std::optional<WhyNoPlan> no_plan;                             // something moved and the policy plans, in vain
+  bool has_optimizer = true;                                    // false: nothing can be planned for
+  std::vector<Unmanaged> unmanaged;                             // processes, as far as there was room
   std::uint64_t unmanaged_count = 0;
   std::vector<Prediction> predictions;  // of a run without limit
   Nanos unlimited_iteration;            // the recorded one, that they are for
   std::string not_predicted;            // why there are none
   Bytes least_device_budget;            // that any run can have here
-  std::vector<Cost> costs;              // the highest
+  std::vector<CostFigures> costs;       // the highest
   std::string left_behind;              // names of processes that were ended after the script
   std::vector<std::string> notices;
   std::string error;                   // what kept the hook from doing its work
@@ -108,8 +77,7 @@ struct RunReport {
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
 
-// What the run did about memory in that iteration: "demand paging", "learning", "planned", or "in memory" in all.
-std::string_view phase_of(const RunReport& report, std::size_t iteration);
+RunPhase phase_of(const RunReport& report, std::size_t iteration);
 
 // Those that there were, in the order in which they came first.
 std::vector<RunReport::Phase> phases_of(const RunReport& report);
@@ -118,8 +86,8 @@ std::vector<RunReport::Phase> phases_of(const RunReport& report);
 // of 273 operators that are no part of it,". Else empty.
 std::string without_what(const RunReport& report);
 
-// Whether anything had to leave the device.
-bool has_moved(const RunReport& report);
+// A sentence; empty if there was a plan, or none was wanted.
+std::string why_no_plan(const RunReport& report);
 
 // Whether Spillway was needed, and for how long the run waited and why. Nothing where an error says more.
 std::optional<RunReport::Advice> advice_of(const RunReport& report);

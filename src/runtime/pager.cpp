@@ -425,17 +425,14 @@ void Pager::kernel_done(StreamId stream) {
   machine_->inbox().kernel_done(stream, end_is_urgent_[stream.value]);
 }
 
-PagerStats Pager::stats() const {
+MemoryFigures Pager::stats() const {
   const CpuStats& counted = machine_->stats();
-  PagerStats stats{.faults = counted.faults(),
-                   .first_touches = counted.first_touches(),
-                   .moved = {},
-                   .written = counted.written(),
-                   .dropped_clean = counted.dropped_clean(),
-                   .unseen_writes = counted.unseen_writes(),
-                   .held = {},
-                   .peak = {},
-                   .stall = machine_->stall().total(now())};
+  MemoryFigures stats{.faults = counted.faults(),
+                      .first_touches = counted.first_touches(),
+                      .dropped_clean = counted.dropped_clean(),
+                      .unseen_writes = counted.unseen_writes(),
+                      .written = counted.written(),
+                      .stall = machine_->stall().total(now())};
   for (const Tier from : kTiers) {
     stats.held[from] = counted.held(from);
     stats.peak[from] = counted.peak(from);

@@ -82,7 +82,7 @@ class Pager {
   void script_ends();
   bool has_journal() const { return journal_ != nullptr; }
 
-  PagerStats stats() const;
+  MemoryFigures stats() const;
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
   EvictionMethod eviction_method() const { return method_; }  // the one chosen

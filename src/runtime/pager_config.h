@@ -14,20 +14,9 @@
 #include "machines/cpu/block_io.h"
 #include "machines/cpu/disk_wait.h"
 #include "machines/cpu/eviction_method.h"
-#include "memory/tier.h"
+#include "runtime/run_figures.h"
 
 namespace spillway {
-
-struct PagerStats {
-  std::uint64_t faults = 0;  // of blocks that had bytes
-  std::uint64_t first_touches = 0;
-  PerLink<Bytes> moved;
-  Bytes written;                    // to the SSD, also by moves that were given up
-  Bytes dropped_clean;              // left for the SSD without being written, since it had the same bytes
-  std::uint64_t unseen_writes = 0;  // blocks that should have been dropped so, and had changed
-  PerTier<Bytes> held, peak;
-  Nanos stall;  // time in which at least one thread waited
-};
 
 struct PagerConfig {
   Bytes device;  // the budget: every frame held for tensors counts
@@ -42,7 +31,7 @@ struct PagerConfig {
   // Both are called on threads that must not touch managed memory. The first, on the run loop's, whenever the counters
   // may have changed. The second when nothing can be served any more: threads wait for blocks that will never come, so
   // it must end the process; the default writes the message to stderr and exits with status 1.
-  std::function<void(const PagerStats&)> on_progress = {};
+  std::function<void(const MemoryFigures&)> on_progress = {};
   std::function<void(std::string_view)> on_failure = end_process;
   std::function<void(std::string_view)> on_child_ended = {};                         // see CpuMachineOptions
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions

@@ -35,7 +35,6 @@ class Planning {
     std::shared_ptr<const ProposedPlan> plan;  // null: `none_needed`, or `error`, or the script does something else now
     bool none_needed = false;                  // Paging is as good.
     bool is_first = false;                     // for this iteration
-    Nanos planning_time;
     std::string error;
     std::string refused;  // why the given plan is not followed
   };
@@ -70,7 +69,6 @@ class Planning {
   // The thread's until done_.
   std::unique_ptr<ProposedPlan> plan_;
   std::string error_, refused_;
-  Nanos planning_time_;
   std::atomic<bool> done_{false};
 };
 

@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "analysis/least_moves.h"
 #include "analysis/least_wait.h"
 #include "base/text.h"
 #include "machines/sim/simulate.h"
@@ -187,18 +188,29 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-// What no plan can do without, though plans count on a part of the budget only.
-LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine, Bytes budget) {
-  const LeastMoves device = least_moves(trace, lifetimes, budget);
+// What a steady iteration is predicted to be, and what no plan can do without, though plans count on a part of the
+// budget only. Of what must move, the SSD has what host memory cannot take.
+PlanFigures figures_of(const Best& best, const RunIteration& iteration, const MachineModel& machine, Bytes budget) {
+  const Trace& trace = iteration.rows;
+  const Lifetimes& lifetimes = iteration.row_lifetimes;
   const Bytes host = machine.host.memory;
+  const LeastMoves device = least_moves(trace, lifetimes, budget);
   const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, budget + host);
-  return {.device = device,
-          .ssd = ssd,
-          .time = std::max({transfer_time(device.in, machine.link.to_device),
-                            transfer_time(device.out, machine.link.from_device),
-                            transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
-          .wait = std::max(least_wait(trace, lifetimes, budget, {}, machine.link.to_device),
-                           least_wait(trace, lifetimes, budget, host, machine.ssd_read()))};
+  PlanFigures figures{
+      .policy = best.plan.policy,
+      .predicted = best.result.iteration,
+      .link_bound = std::max({transfer_time(device.in, machine.link.to_device),
+                              transfer_time(device.out, machine.link.from_device),
+                              transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
+      .least_wait = std::max(least_wait(trace, lifetimes, budget, {}, machine.link.to_device),
+                             least_wait(trace, lifetimes, budget, host, machine.ssd_read())),
+      .least_in = device.in,
+      .least_out = device.out};
+  for (const Tier below : {Tier::host, Tier::ssd}) {
+    figures.predicted_in += best.result.moved(below, Tier::device);
+    figures.predicted_out += best.result.moved(Tier::device, below);
+  }
+  return figures;
 }
 
 RunPlan run_plan(Plan plan, BlockTrace blocks) {
@@ -319,8 +331,8 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
       best = *std::move(given);
     else
       planned.refused = given.error().message;
-    proposed->given = best.has_value();
   }
+  const bool is_given = best.has_value();
   if (!best) {
     TRY(best, best_of(iteration, input, [] { return true; }));
   }
@@ -334,14 +346,11 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
                                   fmt::format("ssd.capacity={}", input.machine.ssd.capacity.value),
                                   fmt::format("ssd.read={}", input.machine.ssd.read.value),
                                   fmt::format("ssd.write={}", input.machine.ssd.write.value)};
-  for (const Tier below : {Tier::host, Tier::ssd}) {
-    proposed->predicted_in += best->result.moved(below, Tier::device);
-    proposed->predicted_out += best->result.moved(Tier::device, below);
-  }
-  proposed->predicted_wait = best->result.stall();
+  proposed->figures = figures_of(*best, iteration, input.machine, input.budget);
+  proposed->figures.given = is_given;
+  proposed->figures.optimizer_steps = input.iteration.anchors.size();
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(iteration.rows, iteration.row_lifetimes, input.machine, input.budget);
   proposed->signatures = input.iteration.signatures;
   proposed->kernels_with_data = static_cast<std::uint32_t>(std::ranges::count_if(
       trace.kernels, [](const Kernel& kernel) { return !kernel.reads.empty() || !kernel.writes.empty(); }));

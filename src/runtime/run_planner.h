@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/least_moves.h"
 #include "base/result.h"
 #include "plan/block_trace.h"
 #include "plan/machine_model.h"
 #include "recorder/iteration.h"
 #include "runtime/given_plan.h"
+#include "runtime/run_figures.h"
 #include "runtime/run_plan.h"
 #include "runtime/run_policy.h"
 
@@ -41,24 +41,13 @@ struct PlanningInput {
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
-// What must move in each iteration, how long that takes at the links' rates, all at once, and how long kernels must
-// wait where they use much in a short time.
-struct LinkBound {
-  LeastMoves device;  // to it and from it
-  LeastMoves ssd;     // of these, what host memory cannot take
-  Nanos time, wait;
-};
-
 // A plan for a run, and how to recognise its iteration.
 struct ProposedPlan {
   std::uint64_t iteration = 0;  // its number
-  bool given = false;           // it was made before
+  PlanFigures figures;
   RunPlan run;
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
-  Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
-  Nanos predicted_wait;               // of its kernels
-  LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
   std::vector<std::uint32_t> anchors;

@@ -86,7 +86,7 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
   ASSERT_TRUE(proposed && proposed->plan);
   EXPECT_EQ(proposed->plan->run.plan.policy, "g10-once");
-  EXPECT_GT(proposed->plan->link_bound.time, Nanos{});
+  EXPECT_GT(proposed->plan->figures.link_bound, Nanos{});
 }
 
 // Seconds of the iteration, and half of those that its bytes take on their ways.
@@ -95,8 +95,8 @@ double cost(const ProposedPlan& proposed, const MachineModel& machine) {
     return seconds(transfer_time(bytes, std::min(link, ssd)));
   };
   return proposed.run.plan.predicted_seconds.value() +
-         0.5 * (way(proposed.predicted_in, machine.link.to_device, machine.ssd_read()) +
-                way(proposed.predicted_out, machine.link.from_device, machine.ssd_write()));
+         0.5 * (way(proposed.figures.predicted_in, machine.link.to_device, machine.ssd_read()) +
+                way(proposed.figures.predicted_out, machine.link.from_device, machine.ssd_write()));
 }
 
 // Or one that costs hardly more and moves less.
@@ -112,7 +112,8 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
       if (!policy.plan || !runs_for_real(policy)) continue;
       const auto other = plan_run(input_of(trace, policy.name, 55), set_apart);
       if (!other || !other->plan) continue;
-      costs.emplace_back(cost(*other->plan, input.machine), other->plan->predicted_in + other->plan->predicted_out);
+      costs.emplace_back(cost(*other->plan, input.machine),
+                         other->plan->figures.predicted_in + other->plan->figures.predicted_out);
     }
     ASSERT_FALSE(costs.empty());
     ++compared;
@@ -120,7 +121,7 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
     EXPECT_LE(cost(*taken->plan, input.machine), least * 1.0051) << "seed " << seed;
     for (const auto& [other, bytes] : costs)
       if (other < least * 1.0049) {
-        EXPECT_LE(taken->plan->predicted_in + taken->plan->predicted_out, bytes) << "seed " << seed;
+        EXPECT_LE(taken->plan->figures.predicted_in + taken->plan->figures.predicted_out, bytes) << "seed " << seed;
       }
   }
   EXPECT_GT(compared, 10);
@@ -141,7 +142,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     }
     const auto taken = plan_run(input, set_apart);
     if (!taken || !taken->plan) continue;
-    EXPECT_EQ(taken->plan->given, seed % 2 == 0);
+    EXPECT_EQ(taken->plan->figures.given, seed % 2 == 0 ? 1u : 0u);
     const Plan& plan = taken->plan->run.plan;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
@@ -165,7 +166,7 @@ struct GivenToARun : testing::Test {
   void SetUp() override {
     const auto before = plan_run(input_of(trace, "g10-once", 48), set_apart);
     ASSERT_TRUE(before && before->plan);
-    EXPECT_FALSE(before->plan->given);
+    EXPECT_FALSE(before->plan->figures.given);
     given.plan = before->plan->run.plan;
     input.given = &given;
   }
@@ -176,7 +177,7 @@ struct GivenToARun : testing::Test {
     EXPECT_TRUE(planned->refused.contains(says)) << planned->refused;
     EXPECT_TRUE(planned->refused.starts_with("my.plan: ")) << planned->refused;
     ASSERT_TRUE(planned->plan);
-    EXPECT_FALSE(planned->plan->given);
+    EXPECT_FALSE(planned->plan->figures.given);
   }
 };
 
@@ -187,7 +188,7 @@ TEST_F(GivenToARun, APlanOfAnotherRunIsFollowedWhateverTimesAndAddressesItHas) {
   const auto planned = plan_run(input, set_apart);
   ASSERT_TRUE(planned && planned->plan);
   EXPECT_EQ(planned->refused, "");
-  EXPECT_TRUE(planned->plan->given);
+  EXPECT_TRUE(planned->plan->figures.given);
   EXPECT_EQ(planned->plan->run.plan.evictions, given.plan.evictions);
   EXPECT_EQ(planned->plan->run.plan.prefetches, given.plan.prefetches);
   EXPECT_TRUE(planned->plan->run.plan.predicted_seconds);
