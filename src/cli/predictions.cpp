@@ -10,7 +10,6 @@
 
 #include "base/files.h"
 #include "machines/cpu/budgets.h"
-#include "policies/policies.h"
 #include "runtime/run_planner.h"
 #include "session/session_pager.h"
 #include "trace/format.h"
@@ -25,15 +24,16 @@ MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
 // Of the recorded iteration, with parts of what the run needed.
 Result<> predict_with_less(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
   constexpr std::array kParts{0.75, 0.50, 0.35, 0.25};
-  if (config.rates.copy == 0) return fail(Errc::unavailable, "this machine could not be measured");
+  if (!config.rates.are_known()) return fail(Errc::unavailable, "this machine could not be measured");
   if (report.recorded.empty()) return fail(Errc::unavailable, report.not_recorded);
   TRY(const LoadedTrace loaded, load_trace(report.recorded));
   std::array<Bytes, kParts.size()> budgets;
   std::ranges::transform(kParts, budgets.begin(), [&](double part) {
-    return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.peak.device.value) * part) >> 20 << 20};
+    return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.memory.peak.device.value) * part) >> 20 << 20};
   });
+  TRY(const RunPolicy policy, run_policy(kAuto));
   TRY(const auto predicted, predict(loaded.trace, machine_of(report, config),
-                                    report.has_optimizer ? kAuto : kAutoWithoutPlan, budgets, goes_on));
+                                    report.has_optimizer ? policy : policy.unplanned(), budgets, goes_on));
   for (std::size_t i = 0; i < predicted.size(); ++i)
     report.predictions.push_back(
         {.part = kParts[i],

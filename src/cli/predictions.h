@@ -5,7 +5,8 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "session/run_report.h"
+#include "report/run_report.h"
+#include "session/session.h"
 
 namespace spillway {
 

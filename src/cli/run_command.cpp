@@ -20,15 +20,15 @@
 #include "cli/record_folder.h"
 #include "cli/script.h"
 #include "machines/cpu/usable_memory.h"
-#include "policies/policies.h"
 #include "report/progress.h"
 #include "runtime/given_plan.h"
+#include "runtime/run_policy.h"
 #include "session/disk_watch.h"
 #include "session/hook_side.h"
 #include "session/launch.h"
 #include "session/live_status.h"
 #include "session/own_process.h"
-#include "session/run_report.h"
+#include "session/read_report.h"
 #include "session/session_pager.h"
 #include "session/teardown.h"
 
@@ -73,12 +73,12 @@ void measure(Session& session, bool quiet) {
   if (!machine)
     return add_notice(session, fmt::format("no moves are planned ahead, since this machine could not be measured: {}",
                                            machine.error().message));
-  config.rates = {.copy = machine->link.to_device.value,
-                  .ssd_read = machine->ssd_read().value,
-                  .ssd_write = machine->ssd_write().value,
-                  .ssd_read_latency_ns = machine->ssd.read_latency.value,
-                  .ssd_write_latency_ns = machine->ssd.write_latency.value,
-                  .fault_ns = machine->fault.cost.value};
+  config.rates = {.copy = machine->link.to_device,
+                  .ssd_read = machine->ssd_read(),
+                  .ssd_write = machine->ssd_write(),
+                  .ssd_read_latency = machine->ssd.read_latency,
+                  .ssd_write_latency = machine->ssd.write_latency,
+                  .fault = machine->fault.cost};
 }
 
 Result<Nanos> io_timeout_of(const std::string& text) {
@@ -138,7 +138,8 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
           [&] { return CpuDevice::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
-  if (plans(options.policy) || config.unlimited) measure(session, options.quiet);
+  TRY(const RunPolicy policy, run_policy(options.policy));
+  if (policy.plans() || config.unlimited) measure(session, options.quiet);
   return {};
 }
 
@@ -250,7 +251,7 @@ Result<int> run(const RunOptions& options) {
   std::optional<MemoryFile> unasked;
   if (records) {
     TRY_VOID(record_into(record, session->config));
-  } else if (wants_report && session->config.unlimited && session->config.rates.copy != 0) {
+  } else if (wants_report && session->config.unlimited && session->config.rates.are_known()) {
     TRY(unasked, MemoryFile::make());
     TRY_VOID(set_text(session->config.record_path, unasked->path(), "--record"));
     session->config.records_for_itself = true;
@@ -324,9 +325,6 @@ void add_run_command(CLI::App& app, int& status) {
   command->add_option("--eviction-path", options->eviction_path, "move: Linux 6.8; copy: older (default: by a probe)")
       ->check(CLI::IsMember({"automatic", "move", "copy"}))
       ->type_name("PATH");
-  std::vector<std::string> policies{std::string(kAuto)};
-  for (const Policy& policy : kPolicies)
-    if (runs_for_real(policy)) policies.emplace_back(policy.name);
   CLI::Option* plan = command->add_option("--plan", options->plan,
                                           "follow this plan in the iteration that it was made for (see --record)");
   plan->type_name("FILE");
@@ -335,7 +333,7 @@ void add_run_command(CLI::App& app, int& status) {
           "--policy", options->policy,
           "auto (default): learns what kernels use, and plans ahead once an iteration has repeated itself, with "
           "what simulates best; or always that one (see `spillway simulate --help`)")
-      ->check(CLI::IsMember(policies))
+      ->check(CLI::IsMember(run_policy_names()))
       ->type_name("NAME")
       ->excludes(plan);
   command->add_flag("--quiet", options->quiet, "no status line and no report on the terminal, errors only");

@@ -8,7 +8,7 @@
 #include "cli/script.h"
 #include "session/launch.h"
 #include "session/output_file.h"
-#include "session/run_report.h"
+#include "session/read_report.h"
 
 namespace spillway {
 namespace {

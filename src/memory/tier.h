@@ -33,6 +33,10 @@ class PerLink {
  public:
   constexpr T& operator()(Tier from, Tier to) { return values_[index(from, to)]; }
   constexpr const T& operator()(Tier from, Tier to) const { return values_[index(from, to)]; }
+  constexpr PerLink& operator+=(const PerLink& others) {
+    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] += others.values_[i];
+    return *this;
+  }
 
  private:
   static constexpr std::size_t index(Tier from, Tier to) {

@@ -12,11 +12,6 @@ Result<Policy> policy_by_name(std::string_view name) {
   return fail(Errc::usage, fmt::format("there is no policy '{}'; there are {}", name, policy_names()));
 }
 
-bool plans(std::string_view policy_or_auto) {
-  const auto found = std::ranges::find(kPolicies, policy_or_auto, &Policy::name);
-  return policy_or_auto == kAuto || (found != kPolicies.end() && found->plan != nullptr);
-}
-
 std::string policy_names() {
   std::string names;
   for (const Policy& policy : kPolicies) names += fmt::format("{}{}", names.empty() ? "" : ", ", policy.name);

@@ -72,13 +72,6 @@ constexpr bool runs_for_real(const Policy& policy) {
   return policy.traits.kernels_fault && !policy.traits.unlimited_device;
 }
 
-// In a real run: the plan that is predicted best, and until there is one, and wherever kernels are not as planned, this
-// policy.
-inline constexpr std::string_view kAuto = "auto", kAutoWithoutPlan = "deepum-clean";
-
-// Whether a run under it plans.
-bool plans(std::string_view policy_or_auto);
-
 // Errors list the names there are.
 Result<Policy> policy_by_name(std::string_view name);
 std::string policy_names();      // "ideal, uvm, ..."

@@ -20,8 +20,8 @@
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
 #include "runtime/fork_guard.h"
+#include "runtime/memory_figures.h"
 #include "runtime/pager_config.h"
-#include "runtime/pager_stats.h"
 #include "runtime/run_loop.h"
 #include "runtime/run_plan.h"
 #include "runtime/tensor_heap.h"
@@ -74,7 +74,7 @@ class Pager {
   void script_ends();
   bool has_journal() const { return journal_ != nullptr; }
 
-  PagerStats stats() const { return stats_of(machine()); }
+  MemoryFigures stats() const { return figures_of(machine()); }
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
   EvictionMethod eviction_method() const { return device_->eviction_method(); }  // the one chosen

@@ -8,7 +8,7 @@
 #include "executor/online_policy.h"
 #include "journal/journal_file.h"
 #include "machines/cpu/cpu_device.h"
-#include "runtime/pager_stats.h"
+#include "runtime/run_figures.h"
 
 namespace spillway {
 
@@ -20,7 +20,7 @@ struct PagerConfig : CpuDeviceConfig {
       nullptr;                // what moves ahead of kernels that no plan knows; null: nothing
   bool keeps_copies = false;  // see PolicyTraits
   // Whenever the counters may have changed; on the run loop's thread, which must not touch managed memory.
-  std::function<void(const PagerStats&)> on_progress = {};
+  std::function<void(const MemoryFigures&)> on_progress = {};
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
   // ended.
   JournalOptions journal = {};

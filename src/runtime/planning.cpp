@@ -87,12 +87,12 @@ void Planning::run(const PlanningInput& input) noexcept {
     }
   };
   auto plan = plan_within_memory();
-  planning_time_ = now() - begin;
   plan_.reset();
   error_.clear();
   refused_.clear();
   if (plan) {
     plan_ = std::move(plan->plan);
+    if (plan_) plan_->figures.planning = now() - begin;
     refused_ = std::move(plan->refused);
   } else {
     error_ = plan.error().message;
@@ -106,7 +106,6 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
   if (thread_.joinable()) thread_.join();
   Outcome outcome{.plan = std::move(plan_),
                   .is_first = followed_iteration_ != iteration_,
-                  .planning_time = planning_time_,
                   .error = std::move(error_),
                   .refused = std::move(refused_)};
   if (now.iteration != iteration_) {
@@ -119,7 +118,7 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
   if (outcome.plan) {
     places_ = outcome.plan->places;
     followed_iteration_ = iteration_;
-    decision_ = outcome.plan->given ? Decision::given_plan : Decision::plan;
+    decision_ = outcome.plan->figures.given != 0 ? Decision::given_plan : Decision::plan;
   } else if (outcome.is_first || outcome.none_needed) {
     decision_ = Decision::no_plan;
   }

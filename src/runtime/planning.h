@@ -6,7 +6,6 @@
 #include <string>
 #include <thread>
 
-#include "policies/policies.h"
 #include "recorder/recorder.h"
 #include "runtime/drift.h"
 #include "runtime/pager.h"
@@ -20,8 +19,8 @@ class Planning {
  public:
   // The machine as measured; its device memory is the whole budget. A plan that is given is taken for every iteration
   // that it is for.
-  Planning(Pager& pager, MachineModel machine, std::string policy, std::optional<GivenPlan> given)
-      : pager_(pager), machine_(std::move(machine)), policy_(std::move(policy)), given_(std::move(given)) {}
+  Planning(Pager& pager, MachineModel machine, RunPolicy policy, std::optional<GivenPlan> given)
+      : pager_(pager), machine_(std::move(machine)), policy_(policy), given_(std::move(given)) {}
   ~Planning();
 
   // Whether the recorder's iteration should be planned for now: it was not yet, or things have changed since. False
@@ -36,7 +35,6 @@ class Planning {
     std::shared_ptr<const ProposedPlan> plan;  // null: `none_needed`, or `error`, or the script does something else now
     bool none_needed = false;                  // Paging is as good.
     bool is_first = false;                     // for this iteration
-    Nanos planning_time;
     std::string error;
     std::string refused;  // why the given plan is not followed
   };
@@ -46,8 +44,7 @@ class Planning {
   // Whether it was decided that this iteration needs no plan.
   bool needs_none(const Recorder::Progress& progress) const;
   Pager& pager() { return pager_; }
-  // Whether a plan made here is only one way to run: nobody has asked for its policy.
-  bool may_give_up() const { return policy_ == kAuto; }
+  bool may_give_up() const { return policy_.chooses; }
 
  private:
   void run(const PlanningInput& input) noexcept;
@@ -60,7 +57,7 @@ class Planning {
 
   Pager& pager_;
   MachineModel machine_;
-  std::string policy_;
+  RunPolicy policy_;
   std::optional<GivenPlan> given_;
   std::thread thread_;
   std::uint32_t plans_made_ = 0;
@@ -73,7 +70,6 @@ class Planning {
   // The thread's until done_.
   std::unique_ptr<ProposedPlan> plan_;
   std::string error_, refused_;
-  Nanos planning_time_;
   std::atomic<bool> done_{false};
 };
 

@@ -8,7 +8,7 @@
 
 #include "journal/journal_observer.h"
 #include "machines/cpu/quiet_thread.h"
-#include "runtime/pager_stats.h"
+#include "runtime/memory_figures.h"
 
 namespace spillway {
 namespace {
@@ -55,12 +55,12 @@ void RunLoop::run() noexcept {
     executor.on(*event, commands);
     if (const auto& failure = executor.executor().failure()) return fail_for_good(device_.explain(*failure));
     machine.submit(commands);
-    if (config_.on_progress && !machine.has_events()) config_.on_progress(stats_of(machine));
+    if (config_.on_progress && !machine.has_events()) config_.on_progress(figures_of(machine));
   }
 }
 
 void RunLoop::fail_for_good(const std::string& message) noexcept {
-  if (config_.on_progress) config_.on_progress(stats_of(device_.machine()));
+  if (config_.on_progress) config_.on_progress(figures_of(device_.machine()));
   if (journal_ != nullptr) journal_->flush(kJournalPatience);
   config_.on_failure(message);
 }

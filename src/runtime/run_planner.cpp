@@ -7,6 +7,7 @@
 #include <ranges>
 #include <utility>
 
+#include "analysis/least_moves.h"
 #include "analysis/least_wait.h"
 #include "base/text.h"
 #include "machines/sim/simulate.h"
@@ -37,6 +38,7 @@ Bytes all_moved(const SimulationResult& result) {
 
 struct Best {
   Plan plan;
+  bool is_planned;   // false: nothing is, under its policy
   Bytes counted_on;  // of the device's memory
   SimulationResult result;
 };
@@ -53,9 +55,7 @@ double cost(const SimulationResult& result, const MachineModel& machine) {
 }
 
 // No run follows what was simulated: a plan that moves nothing, though something moves.
-bool is_idle(const Best& one) {
-  return plans(one.plan.policy) && one.plan.moves() == 0 && all_moved(one.result) > Bytes{};
-}
+bool is_idle(const Best& one) { return one.is_planned && one.plan.moves() == 0 && all_moved(one.result) > Bytes{}; }
 
 // Of those as good as the cheapest the one that moves least; nothing if there is none.
 std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& machine) {
@@ -88,7 +88,7 @@ RunIteration run_iteration(const Trace& rows, const Trace& trace) {
 // As the run uses its memory.
 Result<SimulationResult> simulate_run(const RunIteration& iteration, const PlanningInput& input, PolicyTraits traits,
                                       const Plan* plan) {
-  traits.keeps_copies |= input.policy == kAuto;  // The run does, whatever plan it follows.
+  traits.keeps_copies |= input.policy.without_plan->traits.keeps_copies;  // The run does, whatever plan it follows.
   MachineModel machine = input.machine;
   machine.device.memory += kSpareMemory;
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
@@ -108,7 +108,7 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on,
   TRY(const SimulationResult result, simulate_run(iteration, input, policy.traits, policy.plan ? &plan : nullptr));
   if (!result.feasible) return std::nullopt;
   plan.predicted_seconds = seconds(result.iteration);
-  return Best{std::move(plan), counted_on, result};
+  return Best{std::move(plan), policy.plan != nullptr, counted_on, result};
 }
 
 // What a plan may count on: all but half of what tensors take that are replaced, for those are alive for a part of the
@@ -140,9 +140,7 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
   std::vector<Best> candidates;
   std::optional<Error> failure;
   for (const Policy& policy : kPolicies) {
-    const bool asked_for = input.policy == policy.name;
-    const bool allowed = input.policy == kAuto ? policy.plan || policy.name == kAutoWithoutPlan : asked_for;
-    if (!allowed || !runs_for_real(policy)) continue;
+    if (!input.policy.allows(policy)) continue;
     if (!goes_on()) return fail(Errc::unavailable, "it was interrupted");
     auto candidate = candidate_of(policy, memory_for_plans(iteration, input), iteration, input);
     if (!candidate)
@@ -156,7 +154,7 @@ Result<std::optional<Best>> best_of(const RunIteration& iteration, const Plannin
 
 // The given plan, if it can be followed in this iteration. The error says what does not match.
 Result<Best> best_given(const RunIteration& iteration, const PlanningInput& input) {
-  Best best{.plan = input.given->plan, .counted_on = input.machine.device.memory, .result = {}};
+  Best best{.plan = input.given->plan, .is_planned = true, .counted_on = input.machine.device.memory, .result = {}};
   if (best.plan.moves() == 0) return fail(Errc::bad_input, fmt::format("{}: it moves nothing", input.given->file));
   const TraceShape shape = shape_of(iteration.rows);
   if (const std::string other = difference(best.plan.trace_shape, shape); !other.empty())
@@ -190,18 +188,29 @@ std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& l
   return result;
 }
 
-// What no plan can do without, though plans count on a part of the budget only.
-LinkBound link_bound(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine, Bytes budget) {
-  const LeastMoves device = least_moves(trace, lifetimes, budget);
+// What a steady iteration is predicted to be, and what no plan can do without, though plans count on a part of the
+// budget only. Of what must move, the SSD has what host memory cannot take.
+PlanFigures figures_of(const Best& best, const RunIteration& iteration, const MachineModel& machine, Bytes budget) {
+  const Trace& trace = iteration.rows;
+  const Lifetimes& lifetimes = iteration.row_lifetimes;
   const Bytes host = machine.host.memory;
+  const LeastMoves device = least_moves(trace, lifetimes, budget);
   const LeastMoves ssd = host == Bytes{} ? device : least_moves(trace, lifetimes, budget + host);
-  return {.device = device,
-          .ssd = ssd,
-          .time = std::max({transfer_time(device.in, machine.link.to_device),
-                            transfer_time(device.out, machine.link.from_device),
-                            transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
-          .wait = std::max(least_wait(trace, lifetimes, budget, {}, machine.link.to_device),
-                           least_wait(trace, lifetimes, budget, host, machine.ssd_read()))};
+  PlanFigures figures{
+      .policy = best.plan.policy,
+      .predicted = best.result.iteration,
+      .link_bound = std::max({transfer_time(device.in, machine.link.to_device),
+                              transfer_time(device.out, machine.link.from_device),
+                              transfer_time(ssd.in, machine.ssd_read()), transfer_time(ssd.out, machine.ssd_write())}),
+      .least_wait = std::max(least_wait(trace, lifetimes, budget, {}, machine.link.to_device),
+                             least_wait(trace, lifetimes, budget, host, machine.ssd_read())),
+      .least_in = device.in,
+      .least_out = device.out};
+  for (const Tier below : {Tier::host, Tier::ssd}) {
+    figures.predicted_in += best.result.moved(below, Tier::device);
+    figures.predicted_out += best.result.moved(Tier::device, below);
+  }
+  return figures;
 }
 
 RunPlan run_plan(PlanId id, Plan commands, BlockTrace blocks) {
@@ -260,7 +269,7 @@ Bytes most_small(const Trace& trace, const Lifetimes& lifetimes) {
 
 }  // namespace
 
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
                                         std::span<const Bytes> budgets, const std::function<bool()>& goes_on) {
   TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
@@ -320,12 +329,12 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
       best = *std::move(given);
     else
       planned.refused = given.error().message;
-    proposed->given = best.has_value();
   }
+  const bool is_given = best.has_value();
   if (!best) {
     TRY(best, best_of(iteration, input, [] { return true; }));
   }
-  if (!best) return too_little_for(input.policy == kAuto ? "any policy" : input.policy, planned.refused, input);
+  if (!best) return too_little_for(input.policy.chooses ? "any policy" : input.policy.name, planned.refused, input);
   if (best->plan.moves() == 0) return planned;
   best->plan.trace_shape = shape_of(iteration.rows);
   best->plan.machine_name = input.machine.name;
@@ -335,14 +344,11 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
                                   fmt::format("ssd.capacity={}", input.machine.ssd.capacity.value),
                                   fmt::format("ssd.read={}", input.machine.ssd.read.value),
                                   fmt::format("ssd.write={}", input.machine.ssd.write.value)};
-  for (const Tier below : {Tier::host, Tier::ssd}) {
-    proposed->predicted_in += best->result.moved(below, Tier::device);
-    proposed->predicted_out += best->result.moved(Tier::device, below);
-  }
-  proposed->predicted_wait = best->result.stall();
+  proposed->figures = figures_of(*best, iteration, input.machine, input.budget);
+  proposed->figures.given = is_given;
+  proposed->figures.optimizer_steps = input.iteration.anchors.size();
   proposed->blocks = blocks.trace;
   proposed->iteration = input.iteration.number;
-  proposed->link_bound = link_bound(iteration.rows, iteration.row_lifetimes, input.machine, input.budget);
   proposed->signatures = input.iteration.signatures;
   proposed->kernels_with_data = static_cast<std::uint32_t>(std::ranges::count_if(
       trace.kernels, [](const Kernel& kernel) { return !kernel.reads.empty() || !kernel.writes.empty(); }));

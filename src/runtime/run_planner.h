@@ -9,13 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/least_moves.h"
 #include "base/result.h"
 #include "plan/block_trace.h"
 #include "plan/machine_model.h"
 #include "recorder/iteration.h"
 #include "runtime/given_plan.h"
+#include "runtime/run_figures.h"
 #include "runtime/run_plan.h"
+#include "runtime/run_policy.h"
 
 namespace spillway {
 
@@ -32,33 +33,22 @@ struct PlannedPlaces {
 struct PlanningInput {
   PlanId id{};  // of the plan that is to be made
   RecordedIteration iteration;
-  Places persistent;                    // where the tensors that persist lie; nothing for those that no plan moves
-  MachineModel machine;                 // its device's memory is the most that a plan may count on
-  Bytes budget;                         // all of the device's memory
-  Bytes unplanned;                      // of that, what no plan counts on
-  std::string_view policy;              // "auto": the best of all
+  Places persistent;     // where the tensors that persist lie; nothing for those that no plan moves
+  MachineModel machine;  // its device's memory is the most that a plan may count on
+  Bytes budget;          // all of the device's memory
+  Bytes unplanned;       // of that, what no plan counts on
+  RunPolicy policy;
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
-};
-
-// What must move in each iteration, how long that takes at the links' rates, all at once, and how long kernels must
-// wait where they use much in a short time.
-struct LinkBound {
-  LeastMoves device;  // to it and from it
-  LeastMoves ssd;     // of these, what host memory cannot take
-  Nanos time, wait;
 };
 
 // A plan for a run, and how to recognise its iteration.
 struct ProposedPlan {
   std::uint64_t iteration = 0;  // its number
-  bool given = false;           // it was made before
+  PlanFigures figures;
   RunPlan run;
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
   PlannedPlaces places;
-  Bytes predicted_in, predicted_out;  // that an iteration moves to the device and from it
-  Nanos predicted_wait;               // of its kernels
-  LinkBound link_bound;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
   std::vector<std::uint32_t> anchors;
@@ -73,7 +63,7 @@ struct Prediction {
   std::string policy;              // empty: nothing would move
 };
 // For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, std::string_view policy,
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
                                         std::span<const Bytes> budgets, const std::function<bool()>& goes_on);
 
 // Addresses for so many bytes, or nothing if there are not enough.

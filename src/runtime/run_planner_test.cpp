@@ -29,7 +29,7 @@ PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_
   PlanningInput input;
   input.iteration.trace = trace;
   input.machine = *load_machine("a100");
-  input.policy = policy;
+  input.policy = *run_policy(policy);
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   input.iteration.births = lifetimes.births;
   input.iteration.signatures.resize(trace.kernels.size());
@@ -87,7 +87,7 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
   const auto proposed = plan_run(input_of(training(3), "g10-once", 60), set_apart);
   ASSERT_TRUE(proposed && proposed->plan);
   EXPECT_EQ(proposed->plan->run.followed.commands.policy, "g10-once");
-  EXPECT_GT(proposed->plan->link_bound.time, Nanos{});
+  EXPECT_GT(proposed->plan->figures.link_bound, Nanos{});
 }
 
 // Seconds of the iteration, and half of those that its bytes take on their ways.
@@ -96,8 +96,8 @@ double cost(const ProposedPlan& proposed, const MachineModel& machine) {
     return seconds(transfer_time(bytes, std::min(link, ssd)));
   };
   return proposed.run.followed.commands.predicted_seconds.value() +
-         0.5 * (way(proposed.predicted_in, machine.link.to_device, machine.ssd_read()) +
-                way(proposed.predicted_out, machine.link.from_device, machine.ssd_write()));
+         0.5 * (way(proposed.figures.predicted_in, machine.link.to_device, machine.ssd_read()) +
+                way(proposed.figures.predicted_out, machine.link.from_device, machine.ssd_write()));
 }
 
 // Or one that costs hardly more and moves less.
@@ -113,7 +113,8 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
       if (!policy.plan || !runs_for_real(policy)) continue;
       const auto other = plan_run(input_of(trace, policy.name, 55), set_apart);
       if (!other || !other->plan) continue;
-      costs.emplace_back(cost(*other->plan, input.machine), other->plan->predicted_in + other->plan->predicted_out);
+      costs.emplace_back(cost(*other->plan, input.machine),
+                         other->plan->figures.predicted_in + other->plan->figures.predicted_out);
     }
     ASSERT_FALSE(costs.empty());
     ++compared;
@@ -121,7 +122,7 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
     EXPECT_LE(cost(*taken->plan, input.machine), least * 1.0051) << "seed " << seed;
     for (const auto& [other, bytes] : costs)
       if (other < least * 1.0049) {
-        EXPECT_LE(taken->plan->predicted_in + taken->plan->predicted_out, bytes) << "seed " << seed;
+        EXPECT_LE(taken->plan->figures.predicted_in + taken->plan->figures.predicted_out, bytes) << "seed " << seed;
       }
   }
   EXPECT_GT(compared, 10);
@@ -142,7 +143,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     }
     const auto taken = plan_run(input, set_apart);
     if (!taken || !taken->plan) continue;
-    EXPECT_EQ(taken->plan->given, seed % 2 == 0);
+    EXPECT_EQ(taken->plan->figures.given, seed % 2 == 0 ? 1u : 0u);
     const Plan& plan = taken->plan->run.followed.commands;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
@@ -166,7 +167,7 @@ struct GivenToARun : testing::Test {
   void SetUp() override {
     const auto before = plan_run(input_of(trace, "g10-once", 48), set_apart);
     ASSERT_TRUE(before && before->plan);
-    EXPECT_FALSE(before->plan->given);
+    EXPECT_FALSE(before->plan->figures.given);
     given.plan = before->plan->run.followed.commands;
     input.given = &given;
   }
@@ -177,7 +178,7 @@ struct GivenToARun : testing::Test {
     EXPECT_TRUE(planned->refused.contains(says)) << planned->refused;
     EXPECT_TRUE(planned->refused.starts_with("my.plan: ")) << planned->refused;
     ASSERT_TRUE(planned->plan);
-    EXPECT_FALSE(planned->plan->given);
+    EXPECT_FALSE(planned->plan->figures.given);
   }
 };
 
@@ -188,7 +189,7 @@ TEST_F(GivenToARun, APlanOfAnotherRunIsFollowedWhateverTimesAndAddressesItHas) {
   const auto planned = plan_run(input, set_apart);
   ASSERT_TRUE(planned && planned->plan);
   EXPECT_EQ(planned->refused, "");
-  EXPECT_TRUE(planned->plan->given);
+  EXPECT_TRUE(planned->plan->figures.given);
   EXPECT_EQ(planned->plan->run.followed.commands.evictions, given.plan.evictions);
   EXPECT_EQ(planned->plan->run.followed.commands.prefetches, given.plan.prefetches);
   EXPECT_TRUE(planned->plan->run.followed.commands.predicted_seconds);
@@ -253,7 +254,7 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
   const Bytes peak = std::ranges::max(analyse_lifetimes(trace).live);
   const std::array budgets{peak * 3, peak, Bytes{peak.value / 2}, kBlockBytes};
-  const auto predicted = predict(trace, *load_machine("a100"), kAuto, budgets, [] { return true; });
+  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   ASSERT_EQ(predicted->size(), budgets.size());
   EXPECT_EQ((*predicted)[0].iteration, ideal);
@@ -264,7 +265,8 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_FALSE((*predicted)[3].iteration);
   for (int last : {0, 1, 7}) {  // also while it looks at one budget
     int asked = 0;
-    EXPECT_FALSE(predict(trace, *load_machine("a100"), kAuto, budgets, [&] { return asked++ < last; })) << last;
+    EXPECT_FALSE(predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [&] { return asked++ < last; }))
+        << last;
     EXPECT_EQ(asked, last + 1);
   }
 }
@@ -308,7 +310,7 @@ constexpr Bytes kUnplanned = kSpareMemory + 512_KiB;
 TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   const Trace trace = averages(4, 1, 16_MiB);
   const std::array budgets{kUnplanned + 80_MiB, kUnplanned + 64_MiB, kUnplanned + 32_MiB, kUnplanned};
-  const auto predicted = predict(trace, *load_machine("a100"), kAuto, budgets, [] { return true; });
+  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_EQ((*predicted)[0].policy, "") << "all weights have room beside both averages, in the spare blocks, too";
   EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000});
@@ -357,7 +359,7 @@ TEST(RunPlanner, WhereNoPlanMovesAnythingPagingIsAsGood) {
   ASSERT_TRUE(proposed) << proposed.error().message;
   EXPECT_FALSE(proposed->plan);
   const auto predicted =
-      predict(trace, *load_machine("a100"), "g10", std::array{kUnplanned + 40_MiB}, [] { return true; });
+      predict(trace, *load_machine("a100"), *run_policy("g10"), std::array{kUnplanned + 40_MiB}, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_TRUE((*predicted)[0].iteration);
 }
@@ -366,7 +368,7 @@ TEST(RunPlanner, PredictsForThePolicyThatIsAskedFor) {
   const Trace trace = training(3);
   const std::array budgets{Bytes{std::ranges::max(analyse_lifetimes(trace).live).value / 2}, kBlockBytes};
   for (const std::string_view policy : {"g10-clean", "furthest-lean"}) {
-    const auto predicted = predict(trace, *load_machine("a100"), policy, budgets, [] { return true; });
+    const auto predicted = predict(trace, *load_machine("a100"), *run_policy(policy), budgets, [] { return true; });
     ASSERT_TRUE(predicted);
     EXPECT_EQ((*predicted)[0].policy, policy);
     EXPECT_FALSE((*predicted)[1].iteration) << "too little";

@@ -6,10 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #include "session/session.h"
@@ -86,109 +84,25 @@ inline void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t value) no
   }
 }
 
-struct IterationFigures {
-  std::uint64_t duration_ns = 0, steps = 0, faults = 0;
-  std::uint64_t moved_in_bytes = 0, moved_out_bytes = 0;
-  std::uint64_t waited_ns = 0;                     // in which some thread waited for memory
-  std::uint64_t kernels = 0, planned_kernels = 0;  // that used managed memory; of these, a plan's
-  bool planned = false;                            // it followed a plan
-};
-// One iteration of the script has ended. Called by one thread only.
-inline void add_iteration(Session& session, const IterationFigures& figures) noexcept {
-  const std::uint64_t place = session.state.iteration_count.load(std::memory_order_relaxed);
-  if (place < kMaxIterations) {
-    EndedIteration& record = session.state.iterations[place];
-    record.duration_ns.store(figures.duration_ns, std::memory_order_relaxed);
-    record.steps.store(figures.steps, std::memory_order_relaxed);
-    record.faults.store(figures.faults, std::memory_order_relaxed);
-    record.moved_in_bytes.store(figures.moved_in_bytes, std::memory_order_relaxed);
-    record.moved_out_bytes.store(figures.moved_out_bytes, std::memory_order_relaxed);
-    record.waited_ns.store(figures.waited_ns, std::memory_order_relaxed);
-    record.kernels.store(figures.kernels, std::memory_order_relaxed);
-    record.planned_kernels.store(figures.planned_kernels, std::memory_order_relaxed);
-    record.planned.store(figures.planned, std::memory_order_relaxed);
-  }
-  session.state.iteration_count.store(place + 1, std::memory_order_release);
-}
-
-// The last one goes on after all.
-inline void replace_iteration(Session& session, const IterationFigures& figures) noexcept {
-  session.state.iteration_count.fetch_sub(1, std::memory_order_relaxed);
-  add_iteration(session, figures);
-}
-
 // With the plans that were followed in them.
 inline void forget_iterations(Session& session) noexcept {
-  session.state.iteration_count.store(0);
-  session.state.plan_count.store(0);
+  session.state.iterations.clear();
+  session.state.plans.clear();
 }
 
-struct PlanFigures {
-  std::uint64_t iteration = 0;  // the recorder's number
-  std::uint64_t predicted_ns = 0, predicted_wait_ns = 0, link_bound_ns = 0, least_wait_ns = 0, planning_ns = 0;
-  std::uint64_t least_in_bytes = 0, least_out_bytes = 0;
-  std::uint64_t predicted_in_bytes = 0, predicted_out_bytes = 0;
-  std::uint64_t optimizer_steps = 0;  // in an iteration
-  bool given = false;
-};
-// A plan is followed from the next iteration on. Of very many the last one takes the place of the one before.
-inline void add_plan(Session& session, std::string_view policy, const PlanFigures& figures) noexcept {
-  const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
-  PlanRecord& record = session.state.plans[std::min(count, kMaxPlans - 1)];
-  record.policy = {};
-  policy.copy(record.policy.data(), record.policy.size() - 1);
-  const auto set = [](auto& field, auto value) { field.store(value, std::memory_order_relaxed); };
-  set(record.iteration, figures.iteration);
-  set(record.predicted_ns, figures.predicted_ns);
-  set(record.predicted_wait_ns, figures.predicted_wait_ns);
-  set(record.predicted_in_bytes, figures.predicted_in_bytes);
-  set(record.predicted_out_bytes, figures.predicted_out_bytes);
-  set(record.link_bound_ns, figures.link_bound_ns);
-  set(record.least_wait_ns, figures.least_wait_ns);
-  set(record.least_in_bytes, figures.least_in_bytes);
-  set(record.least_out_bytes, figures.least_out_bytes);
-  set(record.planning_ns, figures.planning_ns);
-  set(record.optimizer_steps, figures.optimizer_steps);
-  set(record.given, figures.given);
-  set(record.adopted_at_iteration, session.state.iteration_count.load(std::memory_order_relaxed) + 1);
-  set(record.given_up_at_iteration, 0);
-  set(record.end, PlanEnd::none);
-  session.state.plan_count.store(count + 1, std::memory_order_release);
+// A plan is followed from the next iteration on.
+inline void add_plan(Session& session, PlanFigures plan) noexcept {
+  plan.adopted_at_iteration = session.state.iterations.count() + 1;
+  session.state.plans.add(plan);
 }
 
 // The one taken up last is not followed from the next iteration on.
 inline void end_plan(Session& session, PlanEnd why) noexcept {
-  const std::uint64_t count = session.state.plan_count.load(std::memory_order_relaxed);
+  auto [count, plan] = session.state.plans.last();
   if (count == 0) return;
-  PlanRecord& record = session.state.plans[std::min(count, kMaxPlans) - 1];
-  record.end.store(why, std::memory_order_relaxed);
-  record.given_up_at_iteration.store(session.state.iteration_count.load(std::memory_order_relaxed) + 1,
-                                     std::memory_order_relaxed);
-}
-
-inline void copy_text(std::span<char> field, std::string_view text) noexcept {
-  const std::size_t size = std::min(text.size(), field.size() - 1);
-  if (size > 0) std::memcpy(field.data(), text.data(), size);  // An empty text may be nowhere.
-  field[size] = 0;
-}
-
-struct CostFigures {
-  std::string_view name, maker;
-  std::uint64_t bytes = 0, moved_bytes = 0, waited_for_bytes = 0;
-};
-// The tensors that cost most, the dearest first: instead of those told before. Called by one thread at a time.
-inline void set_costs(Session& session, std::span<const CostFigures> costs) noexcept {
-  const std::uint64_t version = session.state.costs_version.load(std::memory_order_relaxed) + 1;
-  auto& records = session.state.costs[version % 2];
-  for (std::size_t i = 0; i < kMostCosts; ++i) {
-    const CostFigures figures = i < costs.size() ? costs[i] : CostFigures{};
-    copy_text(records[i].name, figures.name);
-    copy_text(records[i].maker, figures.maker);
-    records[i].bytes = figures.bytes;
-    records[i].moved_bytes = figures.moved_bytes;
-    records[i].waited_for_bytes = figures.waited_for_bytes;
-  }
-  session.state.costs_version.store(version, std::memory_order_release);
+  plan.end = why;
+  plan.given_up_at_iteration = session.state.iterations.count() + 1;
+  session.state.plans.replace_last(plan);
 }
 
 // One sentence that the supervisor prints at the end: "torch.compile is in use: ...". Said again it is not printed

@@ -38,20 +38,18 @@ std::string line(const Session& session, const LiveStatus::Moment& before, const
   const double elapsed = seconds(excess(now.at, before.at));
   const double stalled = seconds(excess(now.stall, before.stall));
   std::string text = "before the first iteration";
-  const std::uint64_t count = state.iteration_count.load(std::memory_order_acquire);
-  if (count > 0) text = fmt::format("{} {}", words.iteration, count);
-  if (count > 0 && count <= kMaxIterations)  // Of those after them nothing is kept.
-    text += fmt::format("{} {:.{}f} s", words.after_place,
-                        seconds(Nanos{state.iterations[count - 1].duration_ns.load()}), words.decimals);
-  const std::uint64_t plans = std::min<std::uint64_t>(state.plan_count.load(), kMaxPlans);
-  if (plans > 0 && state.plans[plans - 1].given_up_at_iteration.load() == 0) text += words.planned;
+  if (const auto [count, iteration] = state.iterations.last(); count > 0)
+    text = fmt::format("{} {}{} {:.{}f} s", words.iteration, count, words.after_place, seconds(iteration.duration),
+                       words.decimals);
+  if (const auto [count, plan] = state.plans.last(); count > 0 && plan.end == PlanEnd::none) text += words.planned;
   text += fmt::format("{}stall {:.0f} %", words.gap, elapsed > 0 ? std::min(100.0, 100 * stalled / elapsed) : 0);
-  const auto add = [&](std::string_view name, const std::atomic<std::uint64_t>& bytes) {
-    text += fmt::format("{}{} {}", words.gap, name, words.bytes(Bytes{bytes.load()}));
+  const PerTier<Bytes> held = state.memory.load().held;
+  const auto add = [&](std::string_view name, Bytes bytes) {
+    text += fmt::format("{}{} {}", words.gap, name, words.bytes(bytes));
   };
-  add(words.device, state.device_bytes);
-  if (session.config.host_budget_bytes != 0) add("host", state.host_bytes);
-  add("ssd", state.ssd_bytes);
+  add(words.device, held.device);
+  if (session.config.host_budget_bytes != 0) add("host", held.host);
+  add("ssd", held.ssd);
   return text + fmt::format("{}in {:.1f}{}out {:.1f} GB/s", words.gap, per_second(before.in, now.in, elapsed) / 1e9,
                             words.between_rates, per_second(before.out, now.out, elapsed) / 1e9);
 }
@@ -59,10 +57,11 @@ std::string line(const Session& session, const LiveStatus::Moment& before, const
 }  // namespace
 
 LiveStatus::Moment moment_of(const SessionState& state, Nanos at) {
-  LiveStatus::Moment moment{.at = at, .stall = Nanos{state.stall_ns.load()}, .in = {}, .out = {}};
+  const MemoryFigures memory = state.memory.load();
+  LiveStatus::Moment moment{.at = at, .stall = memory.stall, .in = {}, .out = {}};
   for (const Tier below : {Tier::host, Tier::ssd}) {
-    moment.in += Bytes{state.moved(below, Tier::device).load()};
-    moment.out += Bytes{state.moved(Tier::device, below).load()};
+    moment.in += memory.moved(below, Tier::device);
+    moment.out += memory.moved(Tier::device, below);
   }
   return moment;
 }

@@ -9,7 +9,8 @@
 #include <type_traits>
 
 #include "machines/cpu/eviction_method.h"
-#include "memory/tier.h"
+#include "runtime/run_figures.h"
+#include "session/published.h"
 
 // The memory that the supervisor (`spillway run`, `spillway trace`) and the hook in the script's process share. The
 // supervisor makes it as a memfd and fills in the configuration before the script starts; the hook finds it through the
@@ -25,21 +26,22 @@ inline constexpr const char* kSessionVariable = "SPILLWAY_SESSION";  // "/proc/<
 
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr std::size_t kMaxIterations = std::size_t{1} << 20;
-inline constexpr std::string_view kNoOptimizer =
-    "the script made no step of a torch.optim optimizer, by which iterations are told apart";  // so no plan
 inline constexpr std::size_t kMaxUnmanaged = 64;
 inline constexpr std::size_t kMaxNotices = 16;
-inline constexpr std::uint64_t kMaxPlans = 64;
+inline constexpr std::size_t kMaxPlans = 64;
+inline constexpr std::size_t kMostCosts = 3;
 
 enum class SessionMode : std::uint32_t {
   run,    // hold the budget, spill what exceeds it
   trace,  // let PyTorch allocate as it likes, only record
 };
 
-// What planning knows of the machine, as measured; zeroes where nothing is planned.
+// What planning knows of the machine, as measured; zeroes where it could not be, or nothing is planned.
 struct MeasuredRates {
-  std::uint64_t copy = 0, ssd_read = 0, ssd_write = 0;  // bytes a second
-  std::uint64_t ssd_read_latency_ns = 0, ssd_write_latency_ns = 0, fault_ns = 0;
+  BytesPerSecond copy, ssd_read, ssd_write;
+  Nanos ssd_read_latency, ssd_write_latency, fault;
+
+  bool are_known() const { return copy.value != 0; }
 };
 
 // Written by the supervisor before the script starts, constant afterwards. Texts end with a zero.
@@ -102,50 +104,8 @@ struct UnmanagedProcess {
   OnceText<256> name;  // its command line
 };
 
-struct EndedIteration {
-  std::atomic<std::uint64_t> duration_ns{0};
-  std::atomic<std::uint64_t> steps{0};  // of optimizers
-  std::atomic<std::uint64_t> faults{0};
-  std::atomic<std::uint64_t> moved_in_bytes{0}, moved_out_bytes{0};
-  std::atomic<std::uint64_t> waited_ns{0};
-  std::atomic<std::uint64_t> kernels{0}, planned_kernels{0};  // that used managed memory; of these, a plan's
-  std::atomic<std::uint64_t> planned{0};                      // 1: it followed a plan
-};
-
-// Why a plan is not followed any more, though no other has taken its place.
-enum class PlanEnd : std::uint64_t {
-  none,             // It is.
-  slower,           // Iterations waited longer than without it.
-  not_needed,       // Times or rates have changed, and now it is as good to go on without.
-  other_iteration,  // The script does something else, for which there is no plan.
-};
-
-// A plan that the run has taken up.
-struct PlanRecord {
-  std::array<char, 32> policy{};                    // ends with a zero; read when the script has ended
-  std::atomic<std::uint64_t> iteration{0};          // the recorder's, that it is for
-  std::atomic<std::uint64_t> predicted_ns{0};       // a steady iteration
-  std::atomic<std::uint64_t> predicted_wait_ns{0};  // of this, for memory
-  std::atomic<std::uint64_t> predicted_in_bytes{0}, predicted_out_bytes{0};  // that it moves
-  std::atomic<std::uint64_t> link_bound_ns{0};                               // the bytes below, at the links' rates
-  std::atomic<std::uint64_t> least_wait_ns{0};                               // of kernels, at the links' rates
-  std::atomic<std::uint64_t> least_in_bytes{0}, least_out_bytes{0};          // that the budget forces in and out
-  std::atomic<std::uint64_t> planning_ns{0};
-  std::atomic<std::uint64_t> optimizer_steps{0};        // in the iteration that it is for
-  std::atomic<std::uint64_t> adopted_at_iteration{0};   // counted from 1
-  std::atomic<std::uint64_t> given{0};                  // 1: it was made before, as the user wanted
-  std::atomic<std::uint64_t> given_up_at_iteration{0};  // from which on it was not followed; 0: it was
-  std::atomic<PlanEnd> end{PlanEnd::none};
-};
-
-// One of the tensors that cost most; texts end with a zero.
-struct CostRecord {
-  std::array<char, 64> name, maker;
-  std::uint64_t bytes, moved_bytes, waited_for_bytes;
-};
-inline constexpr std::size_t kMostCosts = 3;
-
-// Written by the hook, read by the supervisor at any time. Counters only grow, peaks are raised with raise_peak().
+// Written by the hook, read by the supervisor at any time. Counters only grow, peaks are raised with
+// raise_peak(); each record has one writer at a time.
 struct SessionState {
   using Counter = std::atomic<std::uint64_t>;
 
@@ -153,21 +113,11 @@ struct SessionState {
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
-  Counter oldest_transfer{0};                            // watched_io.h
-  Counter asks_for_space_since{0};                       // disk_wait.h: the SSD, for tensors that are made
-  Counter writes_record_since{0};                        // disk_wait.h: a trace, a plan, a journal's beginning
-  Counter writes_journal_since{0};                       // disk_wait.h: its own thread does, and nobody waits for it
-  Counter faults{0};                                     // of blocks that had bytes
-  Counter first_touches{0};                              // of blocks that had none
-  Counter stall_ns{0};                                   // in which some thread waited for memory
-  std::array<Counter, 9> moved_bytes{};                  // by moved(): from * 3 + to
-  Counter ssd_written_bytes{0};                          // also by moves that were given up
-  Counter clean_drops_bytes{0};                          // left for the SSD without being written
-  Counter unseen_writes{0};                              // blocks that should have left so, and had changed
-  Counter device_bytes{0}, host_bytes{0}, ssd_bytes{0};  // held now
-  Counter peak_device_bytes{0};
-  Counter peak_host_bytes{0};
-  Counter peak_ssd_bytes{0};
+  Counter oldest_transfer{0};       // watched_io.h
+  Counter asks_for_space_since{0};  // disk_wait.h: the SSD, for tensors that are made
+  Counter writes_record_since{0};   // disk_wait.h: a trace, a plan, a journal's beginning
+  Counter writes_journal_since{0};  // disk_wait.h: its own thread does, and nobody waits for it
+  Latest<MemoryFigures> memory;
   Counter refused_bytes{0};         // the largest tensor that found no room
   Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace
 
@@ -182,25 +132,13 @@ struct SessionState {
   std::atomic<std::uint32_t> plan_recorded{0};     // 1 while the files at blocks_path hold a plan and its trace
   std::atomic<std::uint32_t> journalled{0};        // 1 once the file at journal_path holds the run's journal
   OnceText<4096> not_recorded;                     // why there is no trace, and what was seen instead
-  OnceText<4096> not_planned;                      // why no plan was followed; kNoOptimizer also if nothing moved
+  Latest<WhyNoPlan> no_plan;                       // no_optimizer also if nothing moved
 
-  Counter costs_version{0};  // of the two below, costs[version % 2] is whole; 0: none is
-  std::array<std::array<CostRecord, kMostCosts>, 2> costs;
+  Latest<std::array<CostFigures, kMostCosts>> costs;  // of the dearest tensors; these first
+  Counter ssd_read_rate{0}, ssd_write_rate{0};        // bytes per second, as measured in the run; 0: not yet
 
-  Counter ssd_read_rate{0}, ssd_write_rate{0};  // bytes per second, as measured in the run; 0: not yet
-
-  Counter plan_count{0};  // may exceed the table
-  std::array<PlanRecord, kMaxPlans> plans;
-
-  Counter iteration_count{0};  // may exceed the table
-  std::array<EndedIteration, kMaxIterations> iterations;
-
-  Counter& moved(Tier from, Tier to) noexcept {
-    return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];
-  }
-  const Counter& moved(Tier from, Tier to) const noexcept {
-    return moved_bytes[static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to)];
-  }
+  History<PlanFigures, kMaxPlans> plans;
+  History<IterationFigures, kMaxIterations> iterations;
 };
 
 // Every field but the first three and the configuration starts as zero bytes, which is what a fresh memfd holds: it

@@ -19,13 +19,13 @@ MachineModel measured_machine(const SessionConfig& wanted) {
   machine.name = "this";
   machine.device.memory = Bytes{wanted.device_budget_bytes};
   machine.host.memory = Bytes{wanted.host_budget_bytes};
-  machine.link.to_device = machine.link.from_device = {wanted.rates.copy};
-  machine.ssd.read = {wanted.rates.ssd_read};
-  machine.ssd.write = {wanted.rates.ssd_write};
-  machine.ssd.read_latency = {wanted.rates.ssd_read_latency_ns};
-  machine.ssd.write_latency = {wanted.rates.ssd_write_latency_ns};
+  machine.link.to_device = machine.link.from_device = wanted.rates.copy;
+  machine.ssd.read = wanted.rates.ssd_read;
+  machine.ssd.write = wanted.rates.ssd_write;
+  machine.ssd.read_latency = wanted.rates.ssd_read_latency;
+  machine.ssd.write_latency = wanted.rates.ssd_write_latency;
   machine.ssd.capacity = Bytes{wanted.ssd_free_bytes};
-  machine.fault.cost = {wanted.rates.fault_ns};
+  machine.fault.cost = wanted.rates.fault;
   machine.fault.bytes = kBlockBytes;
   return machine;
 }

@@ -26,14 +26,12 @@ TEST_F(SessionTest, WhatTheHookWritesTheSupervisorReads) {
   Session* hook = open_session();
   ASSERT_NE(hook, nullptr);
   EXPECT_EQ(hook->config.device_budget_bytes, 77u);
-  hook->state.faults.fetch_add(3);
-  hook->state.moved(Tier::ssd, Tier::device).fetch_add(5);
-  raise_peak(hook->state.peak_device_bytes, 9);
-  raise_peak(hook->state.peak_device_bytes, 4);
+  hook->state.memory.store({.faults = 3});
+  raise_peak(hook->state.refused_bytes, 9);
+  raise_peak(hook->state.refused_bytes, 4);
   const SessionState& seen = (*made)->state;
-  EXPECT_EQ(seen.faults.load(), 3u);
-  EXPECT_EQ(seen.moved(Tier::ssd, Tier::device).load(), 5u);
-  EXPECT_EQ(seen.peak_device_bytes.load(), 9u);
+  EXPECT_EQ(seen.memory.load().faults, 3u);
+  EXPECT_EQ(seen.refused_bytes.load(), 9u);
 }
 
 TEST_F(SessionTest, TheFirstProcessOwnsItAndTheOthersAreNamed) {
@@ -61,13 +59,8 @@ TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
   ASSERT_NE(hook, nullptr);
   for (std::size_t i = 0; i < kMaxUnmanaged + 3; ++i) register_unmanaged(*hook);
   for (std::size_t i = 0; i < kMaxNotices + 3; ++i) add_notice(*hook, std::to_string(i));
-  hook->state.iteration_count = kMaxIterations - 1;
-  add_iteration(*hook, {.duration_ns = 5, .faults = 6});
-  add_iteration(*hook, {.duration_ns = 7, .faults = 8});
   EXPECT_EQ((*made)->state.unmanaged_count.load(), kMaxUnmanaged + 3);
   EXPECT_EQ((*made)->state.notices[kMaxNotices - 1].get(), std::to_string(kMaxNotices - 1));
-  EXPECT_EQ((*made)->state.iteration_count.load(), kMaxIterations + 1);
-  EXPECT_EQ((*made)->state.iterations[kMaxIterations - 1].faults.load(), 6u);
 }
 
 TEST_F(SessionTest, ANoticeIsGivenOnce) {
@@ -92,7 +85,7 @@ TEST_F(SessionTest, ATextTooLongIsCut) {
 TEST_F(SessionTest, AFewIterationsOccupyAFewPages) {
   Session* hook = open_session();
   ASSERT_NE(hook, nullptr);
-  for (int i = 0; i < 10; ++i) add_iteration(*hook, {.duration_ns = 1, .faults = 1});
+  for (int i = 0; i < 10; ++i) hook->state.iterations.add({.duration = Nanos{1}, .faults = 1});
   struct stat status{};
   ASSERT_EQ(::stat(made->path().c_str(), &status), 0);
   EXPECT_LT(status.st_blocks * 512, 256 << 10) << "of " << sizeof(Session) << " bytes";

@@ -123,7 +123,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     for (std::thread& thread : threads) thread.join();
     const std::uint64_t held = resident_bytes(pager->range()) + resident_bytes(pager->staging());
     EXPECT_LE(held, (config.device + config.host).value);
-    const PagerStats stats = pager->stats();
+    const MemoryFigures stats = pager->stats();
     EXPECT_LE(stats.peak.device, config.device);
     EXPECT_LE(stats.peak.host, config.host);
     from_ssd += stats.moved(Tier::ssd, Tier::device);
@@ -156,7 +156,7 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
       program.finish();
     });
   for (std::thread& thread : threads) thread.join();
-  const PagerStats stats = pager->stats();
+  const MemoryFigures stats = pager->stats();
   EXPECT_LE(stats.peak.device, config.device);
   EXPECT_LE(stats.peak.host, config.host);
   EXPECT_LE(stats.peak.ssd, config.ssd_capacity);
@@ -261,7 +261,7 @@ TEST_P(PagerTest, WhatFitsIsNeverMoved) {
     for (std::byte* tensor : tensors) fill(tensor, 3 << 20, 5);
     for (std::byte* tensor : tensors) pager->free(tensor);
   }
-  const PagerStats stats = pager->stats();
+  const MemoryFigures stats = pager->stats();
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)
       if (from != to) {

@@ -25,15 +25,16 @@ using spillway::Tier;
 void count(Session& session) {
   auto& state = session.state;
   state.eviction_path = spillway::EvictionMethod::copy;
-  state.faults += 7;
-  state.stall_ns += 1'500'000'000;
-  state.moved(Tier::device, Tier::ssd) += 1000;
-  state.moved(Tier::ssd, Tier::device) += 500;
-  spillway::raise_peak(state.peak_device_bytes, 4096);
-  spillway::raise_peak(state.peak_ssd_bytes, 8192);
+  spillway::MemoryFigures memory = state.memory.load();
+  memory.faults += 7;
+  memory.stall += spillway::Nanos{1'500'000'000};
+  memory.moved(Tier::device, Tier::ssd) += spillway::Bytes{1000};
+  memory.moved(Tier::ssd, Tier::device) += spillway::Bytes{500};
+  memory.peak = {.device = {4096}, .ssd = {8192}};
+  state.memory.store(memory);
   spillway::raise_peak(state.unmanaged_peak_bytes, 77);
-  spillway::add_iteration(session, {.duration_ns = 2'000'000'000, .faults = 4});
-  spillway::add_iteration(session, {.duration_ns = 1'000'000'000, .faults = 3});
+  state.iterations.add({.duration = {2'000'000'000}, .faults = 4});
+  state.iterations.add({.duration = {1'000'000'000}, .faults = 3});
 }
 
 void record(Session& session) {

@@ -21,9 +21,9 @@ void set(std::array<char, spillway::kPathBytes>& field, const char* text) {
 
 int report(const Session& session, int status) {
   const auto& state = session.state;
-  fmt::print(stderr, "iterations {}\n", state.iteration_count.load());
-  for (std::uint64_t i = 0; i < state.iteration_count.load(); ++i)
-    fmt::print(stderr, "iteration {} {}\n", i, static_cast<double>(state.iterations[i].duration_ns.load()) * 1e-9);
+  fmt::print(stderr, "iterations {}\n", state.iterations.count());
+  for (std::size_t i = 0; i < state.iterations.size(); ++i)
+    fmt::print(stderr, "iteration {} {}\n", i, seconds(state.iterations[i].duration));
   fmt::print(stderr, "unmanaged_peak_bytes {}\n", state.unmanaged_peak_bytes.load());
   fmt::print(stderr, "unmanaged_processes {}\n", state.unmanaged_count.load());
   for (const auto& notice : state.notices)

@@ -1,6 +1,7 @@
 #include "hook/torch/hook.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -301,10 +302,7 @@ void Hook::name_tensors(const RecordedIteration& iteration) {
     names_.emplace(iteration.labels[tensor], iteration.trace.tensors[tensor].name);
 }
 
-bool Hook::something_moved() const {
-  const SessionState& state = session_.state;
-  return state.moved(Tier::device, Tier::host) != 0 || state.moved(Tier::device, Tier::ssd) != 0;
-}
+bool Hook::something_moved() const { return has_moved(session_.state.memory.load()); }
 
 // Now and then, for nobody knows how the script will end.
 void Hook::publish_costs() {
@@ -312,16 +310,17 @@ void Hook::publish_costs() {
   const Nanos begin = now();
   std::vector<TensorCost> alive;
   for (const Storages::Storage& storage : storages_.all()) alive.push_back(cost_of(storage, *memory_));
-  std::vector<CostFigures> figures;
+  std::array<CostFigures, kMostCosts> highest;
+  std::size_t count = 0;
   for (const TensorCost& cost : costs_.highest(kMostCosts, alive)) {
     const auto name = names_.find(cost.label);
-    figures.push_back({.name = name == names_.end() ? std::string_view{} : name->second,
-                       .maker = cost.maker,
-                       .bytes = cost.bytes.value,
-                       .moved_bytes = cost.moved.all.value,
-                       .waited_for_bytes = cost.moved.waited_for.value});
+    highest[count++] = {.name = name == names_.end() ? std::string_view{} : name->second,
+                        .maker = cost.maker,
+                        .bytes = cost.bytes,
+                        .moved = cost.moved.all,
+                        .waited_for = cost.moved.waited_for};
   }
-  set_costs(session_, figures);
+  session_.state.costs.store(highest);
   costs_published_ = now();
   // All tensors have been looked at, and there may be very many: no more than a hundredth of the time is for that.
   costs_rest_ = std::max(kCostsEvery, Nanos{100 * (costs_published_ - begin).value});
@@ -420,9 +419,9 @@ void Hook::finish() {
       planning_error_ = outcome->error;
       if (!plan_) plan_ = outcome->plan;
     }
-    session_.state.not_planned.set(why_not_planned());
+    session_.state.no_plan.store(why_not_planned());
   } else if (recorder_ && !has_optimizer_) {
-    session_.state.not_planned.set(kNoOptimizer);
+    session_.state.no_plan.store({NoPlan::no_optimizer, {}});
   }
   if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();

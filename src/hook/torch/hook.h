@@ -118,7 +118,7 @@ class Hook {
   void follow_plan();
   void stop_following(PlanEnd why);
   void try_plan(const Recorder::Progress& progress);
-  std::string why_not_planned();
+  WhyNoPlan why_not_planned();
   void save_plan_followed();
   // hook_trace.cpp
   bool trace_is_wanted() const;
@@ -151,7 +151,6 @@ class Hook {
   std::optional<Follower> follower_;                    // of its iteration
   PlanTrial trial_;                                     // of the plan
   bool plan_is_saved_ = true;                           // false: it is taken up, and no step has ended since
-  Nanos planning_time_;                                 // that it took
   std::string planning_error_;                          // the last one
   bool given_was_refused_ = false;                      // and has not been followed since
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration

@@ -26,7 +26,7 @@ void Hook::plan_ahead() {
       add_notice(session_, std::string("the run goes on ") +
                                (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
                                ", since planning failed: " + outcome->error);
-    const bool follows_given = outcome->plan && outcome->plan->given;
+    const bool follows_given = outcome->plan && outcome->plan->figures.given != 0;
     if (!outcome->refused.empty() && !trial_.gave_up())
       add_notice(session_, "the run plans by itself: " + outcome->refused);
     if (follows_given && given_was_refused_)
@@ -55,14 +55,13 @@ void Hook::plan_ahead() {
 
 void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
-  if (trial_.gave_up() && !(outcome.plan && outcome.plan->given)) return;  // That was final.
+  if (trial_.gave_up() && !(outcome.plan && outcome.plan->figures.given != 0)) return;  // That was final.
   plan_ = outcome.plan;
-  planning_time_ = outcome.planning_time;
   if (!plan_) {
     trial_.none_is_followed();
     return stop_following(outcome.is_first ? PlanEnd::other_iteration : PlanEnd::not_needed);
   }
-  trial_.plan_begins(plan_->given);
+  trial_.plan_begins(plan_->figures.given != 0);
   if (outcome.is_first) follower_.reset();
   follow_plan();
 }
@@ -85,35 +84,21 @@ void Hook::follow_plan() {
     memory_->planning()->averages_restarted();
   }
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
-  const Plan& commands = plan_->run.followed.commands;
-  add_plan(session_, commands.policy,
-           {.iteration = plan_->iteration,
-            .predicted_ns = static_cast<std::uint64_t>(*commands.predicted_seconds * 1e9),
-            .predicted_wait_ns = plan_->predicted_wait.value,
-            .link_bound_ns = plan_->link_bound.time.value,
-            .least_wait_ns = plan_->link_bound.wait.value,
-            .planning_ns = planning_time_.value,
-            .least_in_bytes = plan_->link_bound.device.in.value,
-            .least_out_bytes = plan_->link_bound.device.out.value,
-            .predicted_in_bytes = plan_->predicted_in.value,
-            .predicted_out_bytes = plan_->predicted_out.value,
-            .optimizer_steps = plan_->anchors.size(),
-            .given = plan_->given});
+  add_plan(session_, plan_->figures);
   memory_->planning()->pager().adopt({plan_, &plan_->run.followed});
   plan_is_saved_ = false;
 }
 
-std::string Hook::why_not_planned() {
-  if (!planning_error_.empty()) return "planning failed: " + planning_error_;
-  if (!has_optimizer_) return std::string(kNoOptimizer);
+WhyNoPlan Hook::why_not_planned() {
+  if (!planning_error_.empty()) return {NoPlan::failed, planning_error_};
+  if (!has_optimizer_) return {NoPlan::no_optimizer, {}};
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
     const auto trace = recorder_->finish();
-    return trace ? "no iteration has repeated itself" : trace.error().message;
+    return {NoPlan::no_iteration, trace ? "no iteration has repeated itself" : trace.error().message};
   }
-  if (plan_) return "the script ended before it followed the one that was made";
-  return memory_->planning()->needs_none(progress) ? "to go on without one was predicted to be as good"
-                                                   : "the script ended before one was made";
+  if (plan_) return {NoPlan::not_followed, {}};
+  return {memory_->planning()->needs_none(progress) ? NoPlan::not_needed : NoPlan::not_made, {}};
 }
 
 // Once a step has followed it: of a script that ends before, the plan before it is the last that was followed.

@@ -79,16 +79,17 @@ class Iterations {
     const std::uint64_t steps = std::max<std::uint64_t>(1, steps_.size());
     const Kernels kernels{.all = end_.kernels.all - begin.kernels.all,
                           .planned = end_.kernels.planned - begin.kernels.planned};
-    const IterationFigures figures{.duration_ns = excess(end_.at, begin.at).value,
+    const IterationFigures figures{.duration = excess(end_.at, begin.at),
                                    .steps = steps,
                                    .faults = end_.paged.faults - begin.paged.faults,
-                                   .moved_in_bytes = (end_.paged.in - begin.paged.in).value,
-                                   .moved_out_bytes = (end_.paged.out - begin.paged.out).value,
-                                   .waited_ns = excess(end_.paged.waited, begin.paged.waited).value,
+                                   .in = end_.paged.in - begin.paged.in,
+                                   .out = end_.paged.out - begin.paged.out,
+                                   .waited = excess(end_.paged.waited, begin.paged.waited),
                                    .kernels = kernels.all,
                                    .planned_kernels = kernels.planned,
                                    .planned = is_planned(kernels, steps)};
-    goes_on ? replace_iteration(session_, figures) : add_iteration(session_, figures);
+    auto& all = session_.state.iterations;
+    goes_on ? all.replace_last(figures) : all.add(figures);
   }
 
   struct Plan {

@@ -31,9 +31,9 @@ struct IterationsTest : testing::Test {
   };
   std::vector<Seen> seen() const {
     std::vector<Seen> all;
-    for (std::uint64_t i = 0; i < session->state.iteration_count.load(); ++i) {
-      const EndedIteration& one = session->state.iterations[i];
-      all.push_back({one.steps.load(), one.duration_ns.load() / 1'000'000'000, one.moved_in_bytes.load() >> 20});
+    for (std::size_t i = 0; i < session->state.iterations.size(); ++i) {
+      const IterationFigures one = session->state.iterations[i];
+      all.push_back({one.steps, one.duration.value / 1'000'000'000, one.in.value >> 20});
     }
     return all;
   }
@@ -88,10 +88,10 @@ TEST_F(IterationsTest, OneIsPlannedThatHasMostOfThePlanOrLittleElse) {
     for (const auto& [all, planned, expected] : cases) {
       for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_ended(kernel < planned);
       step(kFirst);
-      const EndedIteration& last = session->state.iterations[session->state.iteration_count.load() - 1];
-      EXPECT_EQ(last.planned.load() != 0, expected) << all << " " << planned;
-      EXPECT_EQ(last.kernels.load(), static_cast<std::uint64_t>(all));
-      EXPECT_EQ(last.planned_kernels.load(), static_cast<std::uint64_t>(planned));
+      const IterationFigures last = session->state.iterations.last().record;
+      EXPECT_EQ(last.planned != 0, expected) << all << " " << planned;
+      EXPECT_EQ(last.kernels, static_cast<std::uint64_t>(all));
+      EXPECT_EQ(last.planned_kernels, static_cast<std::uint64_t>(planned));
     }
   };
   check(0, 0, {{10, 0, false}, {0, 0, false}});

@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "machines/cpu/watched_io.h"
-#include "policies/policies.h"
 #include "runtime/pager.h"
 #include "runtime/planning.h"
+#include "runtime/run_policy.h"
 #include "session/hook_side.h"
 #include "session/session_pager.h"
 
@@ -34,7 +36,7 @@ class PagedMemory final : public TensorMemory {
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
   Paged paged() const override {
-    const PagerStats stats = pager_->stats();
+    const MemoryFigures stats = pager_->stats();
     return {.faults = stats.faults,
             .in = stats.moved(Tier::host, Tier::device) + stats.moved(Tier::ssd, Tier::device),
             .out = stats.moved(Tier::device, Tier::host) + stats.moved(Tier::device, Tier::ssd),
@@ -46,45 +48,18 @@ class PagedMemory final : public TensorMemory {
   std::unique_ptr<Planning> planning_;
 };
 
-// The supervisor reports from the session however this process ends, so it is always up to date. What an image of this
-// process that has replaced itself (exec) left there counts as well.
-class Counters {
- public:
-  explicit Counters(SessionState& state) : state_(state) {
-    before_.faults = state.faults;
-    before_.first_touches = state.first_touches;
-    before_.stall.value = state.stall_ns;
-    before_.written.value = state.ssd_written_bytes;
-    before_.dropped_clean.value = state.clean_drops_bytes;
-    before_.unseen_writes = state.unseen_writes;
-    for (const Tier from : kTiers)
-      for (const Tier to : kTiers)
-        if (from != to) before_.moved(from, to).value = state.moved(from, to);
-  }
-  void publish(const PagerStats& stats) {
-    state_.faults.store(before_.faults + stats.faults, std::memory_order_relaxed);
-    state_.first_touches.store(before_.first_touches + stats.first_touches, std::memory_order_relaxed);
-    state_.stall_ns.store((before_.stall + stats.stall).value, std::memory_order_relaxed);
-    state_.ssd_written_bytes.store((before_.written + stats.written).value, std::memory_order_relaxed);
-    state_.clean_drops_bytes.store((before_.dropped_clean + stats.dropped_clean).value, std::memory_order_relaxed);
-    state_.unseen_writes.store(before_.unseen_writes + stats.unseen_writes, std::memory_order_relaxed);
-    for (const Tier from : kTiers)
-      for (const Tier to : kTiers)
-        if (from != to)
-          state_.moved(from, to).store((before_.moved(from, to) + stats.moved(from, to)).value,
-                                       std::memory_order_relaxed);
-    state_.device_bytes.store(stats.held.device.value, std::memory_order_relaxed);
-    state_.host_bytes.store(stats.held.host.value, std::memory_order_relaxed);
-    state_.ssd_bytes.store(stats.held.ssd.value, std::memory_order_relaxed);
-    raise_peak(state_.peak_device_bytes, stats.peak.device.value);
-    raise_peak(state_.peak_host_bytes, stats.peak.host.value);
-    raise_peak(state_.peak_ssd_bytes, stats.peak.ssd.value);
-  }
-
- private:
-  SessionState& state_;
-  PagerStats before_{};
-};
+// What an image of this process that has replaced itself (exec) left in the session counts as well.
+MemoryFigures sum_of(const MemoryFigures& before, MemoryFigures now) {
+  now.faults += before.faults;
+  now.first_touches += before.first_touches;
+  now.moved += before.moved;
+  now.dropped_clean += before.dropped_clean;
+  now.unseen_writes += before.unseen_writes;
+  now.written += before.written;
+  now.stall += before.stall;
+  for (const Tier tier : kTiers) now.peak[tier] = std::max(now.peak[tier], before.peak[tier]);
+  return now;
+}
 
 // The supervisor has read it already, so this fails only if somebody has changed it since.
 std::optional<GivenPlan> given_plan(Session& session) {
@@ -99,14 +74,13 @@ std::optional<GivenPlan> given_plan(Session& session) {
 }  // namespace
 
 Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
-  const std::string policy = session.config.policy.data();
+  TRY(const RunPolicy policy, run_policy(session.config.policy.data()));
   PagerConfig config = pager_config(session.config);
-  if (const auto known = policy_by_name(policy == kAuto ? kAutoWithoutPlan : policy)) {
-    config.online = known->traits.online;
-    config.keeps_copies = known->traits.keeps_copies;
-  }
-  config.on_progress = [counters = Counters(session.state)](const PagerStats& stats) mutable {
-    counters.publish(stats);
+  config.online = policy.without_plan->traits.online;
+  config.keeps_copies = policy.without_plan->traits.keeps_copies;
+  // The supervisor reports from the session however this process ends, so it is always up to date.
+  config.on_progress = [&memory = session.state.memory, before = session.state.memory.load()](const auto& now) {
+    memory.store(sum_of(before, now));
   };
   config.around_io = [&session](std::unique_ptr<BlockIo> io) {
     return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
@@ -117,7 +91,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
   config.begins_journal = &session.state.writes_record_since;
   config.journal.waits = &session.state.writes_journal_since;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
-  config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
+  config.iterations = [&session] { return session.state.iterations.count(); };
   config.on_child_ended = [&session](std::string_view sentence) { add_notice(session, sentence); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](std::string_view message) {
@@ -132,7 +106,7 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
   std::unique_ptr<Planning> planning;
-  if (plans(policy) && session.config.rates.copy != 0)
+  if (policy.plans() && session.config.rates.are_known())
     planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy, given_plan(session));
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }

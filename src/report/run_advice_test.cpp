@@ -1,12 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "session/run_report.h"
+#include "report/run_report.h"
 
 namespace spillway {
 namespace {
 
-RunReport::Iteration iteration_of(std::uint64_t milliseconds, std::uint64_t waited, bool planned) {
-  RunReport::Iteration iteration;
+IterationFigures iteration_of(std::uint64_t milliseconds, std::uint64_t waited, bool planned) {
+  IterationFigures iteration;
   iteration.duration = Nanos{1'000'000} * milliseconds;
   iteration.waited = Nanos{1'000'000} * waited;
   iteration.planned = planned;
@@ -20,25 +20,25 @@ struct RunAdvice : testing::Test {
     report.made_tensors = true;
     report.policy = "auto";
     report.learns = true;
-    report.device_budget = report.peak.device = 1_GiB;
+    report.device_budget = report.memory.peak.device = 1_GiB;
     report.managed = Nanos{10'000'000'000};
-    report.stall = Nanos{2'500'000'000};
-    report.moved(Tier::device, Tier::ssd) = 300_MiB;
+    report.memory.stall = Nanos{2'500'000'000};
+    report.memory.moved(Tier::device, Tier::ssd) = 300_MiB;
     report.iterations.assign(2, iteration_of(1'500, 500, false));
     report.iterations.resize(8, iteration_of(1'100, 250, true));
-    RunReport::PlanTaken& plan = report.plans.emplace_back();
+    PlanFigures& plan = report.plans.emplace_back();
     plan.adopted_at_iteration = 3;
     plan.least_wait = Nanos{200'000'000};
   }
   std::string says() {
     const auto advice = advice_of(report);
-    return advice ? std::string(advice->kind) + ": " + advice->sentence : "";
+    return advice ? (advice->kind == RunReport::Advice::Kind::fits ? "fits: " : "waits: ") + advice->sentence : "";
   }
 };
 
 TEST_F(RunAdvice, WhatFitsNeedsNoSpillway) {
-  report.moved = {};
-  report.peak.device = 700_MiB;
+  report.memory.moved = {};
+  report.memory.peak.device = 700_MiB;
   EXPECT_EQ(says(), "fits: it fits: Spillway is not needed, since tensors took at most 700 MiB of 1 GiB");
   report.unmanaged_count = 1;
   EXPECT_EQ(says(), "") << "others did the work";
@@ -66,9 +66,9 @@ TEST_F(RunAdvice, WhereTheOthersWaitMostItSaysWhyTheyFollowNoPlan) {
   report.iterations.resize(2);
   EXPECT_TRUE(says().ends_with("because the script ended before an iteration had followed the plan")) << says();
   report.plans.clear();
-  report.not_planned = "no iteration has repeated itself";
+  report.no_plan = {NoPlan::no_iteration, "no iteration has repeated itself"};
   EXPECT_TRUE(says().ends_with("because there was no plan: no iteration has repeated itself")) << says();
-  report.not_planned.clear();
+  report.no_plan.reset();
   report.policy = "uvm";
   EXPECT_TRUE(says().ends_with("because uvm plans nothing, --policy auto does")) << says();
   report.iterations.clear();
@@ -76,7 +76,7 @@ TEST_F(RunAdvice, WhereTheOthersWaitMostItSaysWhyTheyFollowNoPlan) {
 }
 
 TEST_F(RunAdvice, HardlyAnyWaitNeedsNoReason) {
-  report.stall = Nanos{99'000'000};
+  report.memory.stall = Nanos{99'000'000};
   EXPECT_EQ(says(), "waits: some thread waited for memory in 0.099 of 10.000 s");
 }
 

@@ -7,8 +7,8 @@
 #include "base/median.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "report/run_report.h"
 #include "report/table.h"
-#include "session/run_report.h"
 
 namespace spillway {
 namespace {
@@ -20,7 +20,7 @@ std::string plural(std::uint64_t count, std::string_view one, std::string_view m
 }
 
 std::string iteration_text(const RunReport& report) {
-  const auto one = [](const RunReport::Iteration& iteration) {
+  const auto one = [](const IterationFigures& iteration) {
     return fmt::format("{:.3f} s ({})", seconds(iteration.duration), plural(iteration.faults, "fault", "faults"));
   };
   const auto& all = report.iterations;
@@ -29,7 +29,7 @@ std::string iteration_text(const RunReport& report) {
   const std::string first_last[] = {"first " + one(all.front()), "last " + one(all.back())};
   if (all.size() == 2) return fmt::format("2: {}, {}", first_last[0], first_last[1]);
   return fmt::format("{}: {}, median {:.3f} s, {}", report.iteration_count, first_last[0],
-                     seconds(median(all, &RunReport::Iteration::duration).duration), first_last[1]);
+                     seconds(median(all, &IterationFigures::duration).duration), first_last[1]);
 }
 
 std::string_view reason_of(PlanEnd end) {
@@ -46,17 +46,17 @@ std::string_view reason_of(PlanEnd end) {
 }
 
 std::string plan_text(const RunReport& report) {
-  const RunReport::PlanTaken& last = report.plans.back();
-  const RunReport::PlanTaken& first = report.plans.front();
+  const PlanFigures& last = report.plans.back();
+  const PlanFigures& first = report.plans.front();
   const std::string before = report.plan_count > 1
                                  ? fmt::format(" (plan {}; the first was {}, from {} on)", report.plan_count,
-                                               first.policy, first.adopted_at_iteration)
+                                               first.policy.view(), first.adopted_at_iteration)
                                  : "";
   return fmt::format(
              "{}{} from iteration {} on{}, predicted {:.3f} s{}{} when it was made, in {:.3f} s (the links take "
              "{:.3f} s, and let kernels wait for {:.3f} s at least)",
-             last.policy, last.file.empty() ? "" : fmt::format(" of {}", last.file), last.adopted_at_iteration, before,
-             seconds(last.predicted),
+             last.policy.view(), last.given == 0 ? "" : fmt::format(" of {}", report.given_plan),
+             last.adopted_at_iteration, before, seconds(last.predicted),
              last.optimizer_steps > 1 ? fmt::format(" for {} optimizer steps", last.optimizer_steps) : "",
              without_what(report), seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none
@@ -86,7 +86,7 @@ void add_phases(const RunReport& report, Lines& lines) {
                     seconds(phase.duration), plural(phase.faults, "fault", "faults"));
     const RunReport::Phase& first = phases.front();
     const auto name = [&](const RunReport::Phase& one) {
-      return &one == &first && one.iterations == 1 ? "the first iteration" : one.name;
+      return &one == &first && one.iterations == 1 ? "the first iteration" : to_text(one.kind);
     };
     const auto alike = std::ranges::find_if(
         phases, [&](const auto& other) { return have_as_many(phase, other) && !does_more(phase, other); });
@@ -96,14 +96,15 @@ void add_phases(const RunReport& report, Lines& lines) {
                           name(*alike));
     else if (!have_as_many(phase, first))
       text += fmt::format(", of {} operators ({}: {})", phase.kernels, name(first), first.kernels);
-    lines.emplace_back(phase.name, text);
+    lines.emplace_back(to_text(phase.kind), text);
   }
 }
 
 // "activation17 made by aten::mm, 96 MiB: 1.2 GiB moved, 300 MiB of it when it was waited for"
-std::string cost_text(const RunReport::Cost& cost) {
-  std::string text = printable(cost.name);
-  if (!cost.maker.empty()) text += fmt::format("{}made by {}", text.empty() ? "" : " ", printable(cost.maker));
+std::string cost_text(const CostFigures& cost) {
+  std::string text = printable(cost.name.view());
+  if (!cost.maker.view().empty())
+    text += fmt::format("{}made by {}", text.empty() ? "" : " ", printable(cost.maker.view()));
   if (text.empty()) text = "made by no operator";
   return fmt::format("{}, {}: {} moved, {} of it when it was waited for", text, to_text(cost.bytes),
                      to_text(cost.moved), to_text(cost.waited_for));
@@ -160,10 +161,10 @@ std::string unmanaged_text(const RunReport& report) {
 // "3 GiB written (1.8 TiB an hour), 1.2 GiB of it for moves that were called back or for forked processes"
 std::string written_text(const RunReport& report) {
   std::string text =
-      fmt::format("{} written ({} an hour)", to_text(report.ssd_written), to_text(report.ssd_written_per_hour()));
-  const Bytes moved = report.moved(Tier::device, Tier::ssd) + report.moved(Tier::host, Tier::ssd);
-  const Bytes given_up = excess(report.ssd_written, moved);
-  if (given_up.value > report.ssd_written.value / 20)
+      fmt::format("{} written ({} an hour)", to_text(report.memory.written), to_text(report.ssd_written_per_hour()));
+  const Bytes moved = report.memory.moved(Tier::device, Tier::ssd) + report.memory.moved(Tier::host, Tier::ssd);
+  const Bytes given_up = excess(report.memory.written, moved);
+  if (given_up.value > report.memory.written.value / 20)
     text += fmt::format(", {} of it for moves that were called back or for forked processes", to_text(given_up));
   return text;
 }
@@ -172,7 +173,7 @@ std::string written_text(const RunReport& report) {
 std::optional<std::string> endurance_text(const RunReport& report) {
   constexpr Bytes kMuch{1'000'000'000'000}, kEnoughToTell{10'000'000'000}, kUsual{600 * kMuch.value};
   const Bytes an_hour = report.ssd_written_per_hour();
-  if (an_hour < kMuch || report.ssd_written < kEnoughToTell) return std::nullopt;
+  if (an_hour < kMuch || report.memory.written < kEnoughToTell) return std::nullopt;
   const std::uint64_t days = std::max<std::uint64_t>(1, kUsual.value / (24 * an_hour.value));
   return fmt::format(
       "the SSD is written at a rate that wears a usual 1 TB drive out in {} (600 TB); more memory (--device-memory, "
@@ -181,25 +182,26 @@ std::optional<std::string> endurance_text(const RunReport& report) {
 }
 
 void add_memory(const RunReport& report, Lines& lines) {
-  const auto& moved = report.moved;
-  lines.emplace_back(
-      "device memory",
-      report.unlimited
-          ? fmt::format("peak {}; not limited, there is {}", to_text(report.peak.device), to_text(report.device_budget))
-          : fmt::format("peak {} of a budget of {}", to_text(report.peak.device), to_text(report.device_budget)));
+  const auto& moved = report.memory.moved;
+  lines.emplace_back("device memory",
+                     report.unlimited ? fmt::format("peak {}; not limited, there is {}",
+                                                    to_text(report.memory.peak.device), to_text(report.device_budget))
+                                      : fmt::format("peak {} of a budget of {}", to_text(report.memory.peak.device),
+                                                    to_text(report.device_budget)));
   if (report.host_budget.value != 0)
     lines.emplace_back("host memory",
-                       fmt::format("peak {} of {}; {} in, {} out to the device", to_text(report.peak.host),
+                       fmt::format("peak {} of {}; {} in, {} out to the device", to_text(report.memory.peak.host),
                                    to_text(report.host_budget), to_text(moved(Tier::device, Tier::host)),
                                    to_text(moved(Tier::host, Tier::device))));
-  const std::string clean =
-      report.clean_drops > Bytes{} ? fmt::format("; {} left unwritten: it had them", to_text(report.clean_drops)) : "";
-  lines.emplace_back("ssd", fmt::format("peak {}; {}, {} read{}", to_text(report.peak.ssd), written_text(report),
+  const std::string clean = report.memory.dropped_clean > Bytes{}
+                                ? fmt::format("; {} left unwritten: it had them", to_text(report.memory.dropped_clean))
+                                : "";
+  lines.emplace_back("ssd", fmt::format("peak {}; {}, {} read{}", to_text(report.memory.peak.ssd), written_text(report),
                                         to_text(moved(Tier::ssd, Tier::device)), clean));
   if (const auto endurance = endurance_text(report)) lines.emplace_back("", *endurance);
-  lines.emplace_back("faults",
-                     fmt::format("{}, and {}; some thread waited {:.3f} s for memory", report.faults,
-                                 plural(report.first_touches, "first touch", "first touches"), seconds(report.stall)));
+  lines.emplace_back("faults", fmt::format("{}, and {}; some thread waited {:.3f} s for memory", report.memory.faults,
+                                           plural(report.memory.first_touches, "first touch", "first touches"),
+                                           seconds(report.memory.stall)));
   if (report.unmanaged_peak.value != 0)
     lines.emplace_back("not managed", fmt::format("up to {} that operators used (numpy, mapped files, shared memory)",
                                                   to_text(report.unmanaged_peak)));
@@ -220,8 +222,8 @@ std::string to_table(const RunReport& report) {
     lines.emplace_back("iterations", iteration_text(report));
     add_phases(report, lines);
     if (!report.plans.empty()) lines.emplace_back("plan", plan_text(report));
-    if (!report.not_planned.empty()) lines.emplace_back("plan", "none: " + report.not_planned);
-    for (const RunReport::Cost& cost : report.costs)
+    if (report.no_plan) lines.emplace_back("plan", "none: " + why_no_plan(report));
+    for (const CostFigures& cost : report.costs)
       lines.emplace_back(&cost == &report.costs.front() ? "most moved" : "", cost_text(cost));
   }
   if (report.unmanaged_count != 0) lines.emplace_back("unmanaged", unmanaged_text(report));
@@ -231,8 +233,9 @@ std::string to_table(const RunReport& report) {
   if (!report.recorded_plan.empty()) lines.emplace_back("its plan", report.recorded_plan);
   if (!report.journal.empty()) lines.emplace_back("journal", report.journal);
   if (!report.not_recorded.empty())
-    lines.emplace_back("trace", report.not_recorded == report.not_planned ? "none, for the reason that there is no plan"
-                                                                          : "none: " + report.not_recorded);
+    lines.emplace_back("trace", report.not_recorded == why_no_plan(report)
+                                    ? "none, for the reason that there is no plan"
+                                    : "none: " + report.not_recorded);
   for (const std::string& notice : report.notices) lines.emplace_back("note", notice);
 
   std::string text = title + "\n";
