@@ -5,21 +5,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "hook/torch/accesses.h"
 #include "hook/torch/foreign_memory.h"
-#include "hook/torch/iterations.h"
 #include "hook/torch/operators.h"
 #include "hook/torch/plain_memory.h"
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
 #include "machines/cpu/disk_wait.h"
 #include "recorder/follower.h"
+#include "recorder/iterations.h"
 #include "recorder/recorder.h"
+#include "recorder/training_phases.h"
 #include "runtime/plan_trial.h"
 #include "runtime/planning.h"
 #include "runtime/tensor_costs.h"
@@ -94,16 +94,10 @@ class Hook {
   void finish();
 
  private:
-  struct StepKernel {  // one that runs while an optimizer's step is under way
-    bool gradients, differentiates, backward;
-  };
   void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
-  bool is_in_closure(const StepKernel& kernel);
-  void this_thread_trains();
-  bool trains() const;
-  bool is_recorded() const;
+  void has_ended(TrainingPhases::Ended what);
+  void count(const CountedIteration& iteration);
   void born(Birth birth);
-  void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   void rest_if_all_fits();
   void wake();
@@ -156,19 +150,11 @@ class Hook {
   bool given_was_refused_ = false;                      // and has not been followed since
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
+  TrainingPhases phases_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  std::vector<Updated> last_written_;             // by an optimizer step, when operators were watched
-  std::uint64_t ends_ = 0;                        // of iterations, or what may be one
-  bool somebody_trains_ = false;                  // some thread does
-  bool taken_back_ = false;                       // a trace was, and none has been saved since
-  bool steps_in_backward_ = false;                // some were made within the backward pass that goes on
-  std::set<std::string> switches_gradients_off_;  // optimizers' steps that run without gradients
-  std::set<std::string> calls_closures_;          // optimizers' steps that compute gradients
-  bool has_optimizer_ = false;                    // the script marks its steps
-  bool in_backward_ = false;                      // the last kernel of threads that train was one of a backward pass
-  Nanos last_end_;                                // of that kernel
-  std::uint64_t not_recorded_ = 0;                // operators of other threads
+  bool taken_back_ = false;  // a trace was, and none has been saved since
+  Nanos last_end_;           // of a kernel of threads that train
 };
 
 }  // namespace spillway

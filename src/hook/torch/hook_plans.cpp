@@ -13,7 +13,7 @@ namespace spillway {
 // Between two optimizer steps: a plan that is ready is taken up where an iteration starts, or one is asked for.
 void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
-  if (planning == nullptr || !has_optimizer_) return;
+  if (planning == nullptr || !phases_.has_optimizer()) return;
   const Recorder::Progress at = recorder_->progress();
   if (!plan_is_saved_) save_plan_followed();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
@@ -105,7 +105,7 @@ void Hook::follow_plan() {
 
 std::string Hook::why_not_planned() {
   if (!planning_error_.empty()) return "planning failed: " + planning_error_;
-  if (!has_optimizer_) return std::string(kNoOptimizer);
+  if (!phases_.has_optimizer()) return std::string(kNoOptimizer);
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
     const auto trace = recorder_->finish();

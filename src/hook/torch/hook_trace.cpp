@@ -50,8 +50,8 @@ void Hook::save_last_trace() {
   else if (!saved && told)
     add_notice(session_,
                "the trace is that of an earlier moment, since saving it at the end failed: " + saved.error().message);
-  else if (saved && told && not_recorded_ > 0)
-    add_notice(session_, std::to_string(not_recorded_) +
+  else if (saved && told && phases_.not_recorded() > 0)
+    add_notice(session_, std::to_string(phases_.not_recorded()) +
                              " operators of this run were on threads that do not train (they compute no gradients and "
                              "change no parameters): a trace has none of those");
 }

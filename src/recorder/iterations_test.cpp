@@ -1,11 +1,8 @@
-#include "hook/torch/iterations.h"
+#include "recorder/iterations.h"
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <vector>
-
-#include "session/session.h"
 
 namespace spillway {
 namespace {
@@ -14,11 +11,16 @@ namespace {
 struct IterationsTest : testing::Test {
   void step(const std::vector<Updated>& written) {
     next();
-    iterations.step_ended(now, paged, written);
+    count(iterations.step_ended(now, paged, written));
   }
   void backward() {
     next();
-    iterations.backward_ended(now, paged);
+    count(iterations.backward_ended(now, paged));
+  }
+  void count(const CountedIteration& one) {
+    if (one.place == CountedIteration::Place::first) counted.clear();
+    if (one.place == CountedIteration::Place::last) counted.pop_back();
+    counted.push_back(one);
   }
   void next() {
     iterations.training_starts(now, paged);
@@ -31,15 +33,13 @@ struct IterationsTest : testing::Test {
   };
   std::vector<Seen> seen() const {
     std::vector<Seen> all;
-    for (std::uint64_t i = 0; i < session->state.iteration_count.load(); ++i) {
-      const EndedIteration& one = session->state.iterations[i];
-      all.push_back({one.steps.load(), one.duration_ns.load() / 1'000'000'000, one.moved_in_bytes.load() >> 20});
-    }
+    for (const CountedIteration& one : counted)
+      all.push_back({one.steps, one.duration.value / 1'000'000'000, one.paged.in.value >> 20});
     return all;
   }
 
-  std::unique_ptr<Session> session = std::make_unique<Session>();
-  Iterations iterations{*session};
+  Iterations iterations;
+  std::vector<CountedIteration> counted;
   Nanos now{5};
   Paged paged;
 };
@@ -88,10 +88,9 @@ TEST_F(IterationsTest, OneIsPlannedThatHasMostOfThePlanOrLittleElse) {
     for (const auto& [all, planned, expected] : cases) {
       for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_ended(kernel < planned);
       step(kFirst);
-      const EndedIteration& last = session->state.iterations[session->state.iteration_count.load() - 1];
-      EXPECT_EQ(last.planned.load() != 0, expected) << all << " " << planned;
-      EXPECT_EQ(last.kernels.load(), static_cast<std::uint64_t>(all));
-      EXPECT_EQ(last.planned_kernels.load(), static_cast<std::uint64_t>(planned));
+      EXPECT_EQ(counted.back().is_planned, expected) << all << " " << planned;
+      EXPECT_EQ(counted.back().kernels, static_cast<std::uint64_t>(all));
+      EXPECT_EQ(counted.back().planned_kernels, static_cast<std::uint64_t>(planned));
     }
   };
   check(0, 0, {{10, 0, false}, {0, 0, false}});
