@@ -202,6 +202,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
   const std::lock_guard lock(mutex_);
+  take_given_up();
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
   if (!proposed) {
@@ -213,6 +214,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     return std::unexpected(std::move(reserved).error());
   }
   const TensorHeap::Place taken = heap_.commit(*proposed);
+  small_blocks_ = heap_.most_small_blocks();
   if (heap_.blocks_in_use() > most_blocks_) {
     most_blocks_ = heap_.blocks_in_use();
     if (config_.keeps_copies && slots_needed(most_blocks_) > 0) reserve_for_copies();
@@ -224,35 +226,40 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
 
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
   const std::lock_guard lock(mutex_);
+  take_given_up();
   return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
 }
 
 void Pager::give_up(BlockRange apart) {
-  const std::lock_guard lock(mutex_);
-  heap_.give_up(apart);
+  const std::lock_guard lock(plan_mutex_);
+  given_up_.push_back(apart);
+}
+
+// With the mutex held, before the heap is asked for addresses.
+void Pager::take_given_up() {
+  const std::lock_guard lock(plan_mutex_);
+  for (const BlockRange apart : given_up_) heap_.give_up(apart);
+  given_up_.clear();
 }
 
 std::uint64_t Pager::place_of(const void* memory) const {
   return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - machine_->range().begin());
 }
 
-std::uint32_t Pager::small_blocks() {
-  const std::lock_guard lock(mutex_);
-  return heap_.most_small_blocks();
-}
-
 void Pager::adopt(std::shared_ptr<const RunPlan> plan) {
   CHECK(plan->starts.size() == plan->kernels && plan->ends.size() == plan->kernels);
-  // Without a host tier all that is not on the device has its place already.
-  const bool fills_ssd =
-      config_.host > Bytes{} && std::ranges::count(plan->plan.evictions, Tier::ssd, &Eviction::to) > 0;
-  if (fills_ssd || std::ranges::any_of(plan->plan.prefetches, &Prefetch::keeps_copy)) {
-    const std::lock_guard lock(mutex_);
-    reserve_for_copies();
-  }
   const std::lock_guard lock(plan_mutex_);
   adopted_ = std::move(plan);
   adopted_is_new_.store(true, std::memory_order_release);
+}
+
+void Pager::make_room_for(const RunPlan& plan) {
+  // Without a host tier all that is not on the device has its place already.
+  const bool fills_ssd =
+      config_.host > Bytes{} && std::ranges::count(plan.plan.evictions, Tier::ssd, &Eviction::to) > 0;
+  if (!fills_ssd && std::ranges::none_of(plan.plan.prefetches, &Prefetch::keeps_copy)) return;
+  const std::lock_guard lock(mutex_);
+  reserve_for_copies();
 }
 
 void Pager::follow_new_plan(JournalledExecutor& executor) {

@@ -69,14 +69,18 @@ class Pager {
 
   // Places for a plan's tensors, counted as allocate() does; nothing if there are not enough addresses.
   std::optional<BlockRange> set_apart(Bytes bytes);
-  // No plan's tensors are put there any more.
+  // No plan's tensors are put there any more. Waits for nobody.
   void give_up(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
   // The plan is followed from the next kernel on that the run loop hears of. One without kernels: none is followed any
   // more.
   void adopt(std::shared_ptr<const RunPlan> plan);
+  // So that all that it stores has its place on the SSD, whose file system is waited for. What has none gives way.
+  void make_room_for(const RunPlan& plan);
   std::uint32_t device_blocks() const { return machine_->device_blocks(); }
-  std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
+  std::uint32_t small_blocks() const {
+    return small_blocks_;
+  }  // the most so far in which small tensors lived, which no plan moves
 
   // The script is about to end by itself: what is journalled until now is in the file soon.
   void script_ends();
@@ -105,6 +109,7 @@ class Pager {
   Result<> reserve(std::uint32_t blocks, Bytes wanted);
   std::unexpected<Error> no_room(Bytes wanted, std::string_view reason) const;
   void reserve_for_copies();
+  void take_given_up();
   std::uint64_t slots_needed(std::uint64_t blocks) const;
   std::optional<UniqueFd> before_fork();
   std::uint32_t slots_for_children();
@@ -122,13 +127,15 @@ class Pager {
   TensorHeap heap_;
   std::uint32_t slots_for_children_ = 0;  // of the spill file, beyond those for tensors
   std::uint32_t most_blocks_ = 0;         // that tensors have lived in at a time
+  std::atomic<std::uint32_t> small_blocks_{0};
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> readied_{};
   std::array<bool, Streams::kMost> end_is_urgent_{};
   std::atomic<bool> memory_is_short_{false};
   std::atomic<std::uint64_t> woken_at_{0};  // when a kernel last woke the run loop; nanoseconds
-  std::mutex plan_mutex_;                   // guards the next
+  std::mutex plan_mutex_;                   // a leaf that nobody holds while waiting; guards the next three
+  std::vector<BlockRange> given_up_;        // the heap does not know it yet
   std::shared_ptr<const RunPlan> adopted_;  // not followed yet
   std::atomic<bool> adopted_is_new_{false};
   std::shared_ptr<const RunPlan> followed_;  // the run loop's

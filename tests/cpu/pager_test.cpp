@@ -81,6 +81,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
           if (step % 20 == 0) {
             const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
             pager->adopt(plan);
+            pager->make_room_for(*plan);
             program.follow(plan);
           }
           program.step();

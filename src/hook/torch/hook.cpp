@@ -130,6 +130,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   std::swap(kernel->event.touches, accesses.touches);
   const Nanos start = now();
   ForeignMemory::Remains remains;
+  bool something_ended = false;
   {
     const std::scoped_lock lock(mutex_);
     const auto begun = phases_.kernel_starts(training, {.gradients = gradients,
@@ -140,6 +141,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                                                         .touches = kernel->event.touches});
     kernel->event.phase = begun.phase;
     kernel->event.updates = begun.updates;
+    something_ended = begun.ended != TrainingPhases::Ended::nothing;
     has_ended(begun.ended);
     if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->paged());
     if (follower_ && begun.is_recorded)
@@ -150,6 +152,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     foreign_.used(accesses.foreign, remains);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
+  if (something_ended) go_on_with_disk_work();
   kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
@@ -218,9 +221,9 @@ void Hook::iteration_may_have_ended() {
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
-    if (session_.state.recorded != 0) take_trace_back();
+    if (session_.state.recorded != 0 || !disk_work_.is_done()) take_trace_back();
   } else if (phases_.has_optimizer() && trace_is_wanted_now() && (recorder_->take_news() || taken_back_)) {
-    static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
+    save_trace_so_far();
   }
   plan_ahead();
   recorder_->leave_out(excess(now(), before));
@@ -313,6 +316,7 @@ void Hook::optimizer_step_ends() {
     within_backward = ended->within_backward;
     if (!within_backward) iteration_may_have_ended();
   }
+  go_on_with_disk_work();
   if (rested && within_backward) wake();  // It takes operators to see that end.
   if (rested != rests_) watch_or_rest();
 }
@@ -355,7 +359,7 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 void Hook::finish() {
   if (in_child()) return;
   memory_->script_ends();
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto ended = phases_.script_ends();
   if (ended == TrainingPhases::Ended::backward_pass) {
     count(iterations_.backward_ended(last_end_, memory_->paged()));
@@ -378,6 +382,8 @@ void Hook::finish() {
   }
   if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();
+  lock.unlock();
+  disk_work_.finish();
 }
 
 }  // namespace spillway

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "hook/torch/accesses.h"
+#include "hook/torch/disk_work.h"
 #include "hook/torch/foreign_memory.h"
 #include "hook/torch/operators.h"
 #include "hook/torch/plain_memory.h"
@@ -58,9 +59,9 @@ struct RunningKernel {
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
 // recorder and the supervisor. Any thread. Never destroyed, since tensors die after everything else.
 //
-// Locks: `mutex_` before the storages' and the memory's, which are leaves. None is held while managed memory is
-// touched, while PyTorch is called (but to ask which backward pass a thread is in) or while the interpreter's lock is
-// awaited.
+// Locks: `mutex_` before the storages', the memory's and the disk work's, which are leaves. None is held while managed
+// memory is touched, while PyTorch is called (but to ask which backward pass a thread is in), while a disk is waited
+// for (but for what a tensor needs that is made) or while the interpreter's lock is awaited.
 class Hook {
  public:
   Hook(Session& session, std::unique_ptr<TensorMemory> memory);
@@ -115,11 +116,20 @@ class Hook {
   std::string why_not_planned();
   void save_plan_followed();
   // hook_trace.cpp
+  struct TraceSoFar {
+    Trace trace;
+    std::uint64_t steps;
+  };
   bool trace_is_wanted() const;
   bool trace_is_wanted_now() const;
   void take_trace_back();
-  Result<> save_trace_so_far();
+  Result<TraceSoFar> trace_so_far();
+  void save_trace_so_far();
   void save_last_trace();
+  void go_on_with_disk_work();
+  // Without the lock.
+  Result<> write(TraceSoFar made);
+  void say_what_was_recorded(const Result<>& saved, std::uint64_t not_recorded);
   DiskWait record_wait();
 
   Session& session_;
@@ -136,7 +146,9 @@ class Hook {
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};
-  std::mutex watching_mutex_;  // of the next; nothing else is taken under it
+  DiskWork disk_work_;
+  std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since
+  std::mutex watching_mutex_;            // of the next; nothing else is taken under it
   std::function<void(bool)> watch_operators_;
 
   std::mutex mutex_;  // guards what follows
@@ -153,8 +165,7 @@ class Hook {
   TrainingPhases phases_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  bool taken_back_ = false;  // a trace was, and none has been saved since
-  Nanos last_end_;           // of a kernel of threads that train
+  Nanos last_end_;  // of a kernel of threads that train
 };
 
 }  // namespace spillway

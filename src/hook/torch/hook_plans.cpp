@@ -99,7 +99,9 @@ void Hook::follow_plan() {
             .predicted_out_bytes = plan_->predicted_out.value,
             .optimizer_steps = plan_->anchors.size(),
             .given = plan_->given});
-  memory_->planning()->pager().adopt({plan_, &plan_->run});
+  Pager& pager = memory_->planning()->pager();
+  pager.adopt({plan_, &plan_->run});
+  disk_work_.leave([&pager, plan = plan_] { pager.make_room_for(plan->run); });
   plan_is_saved_ = false;
 }
 
@@ -121,11 +123,13 @@ void Hook::save_plan_followed() {
   plan_is_saved_ = true;
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
-  const DiskWait wait = record_wait();
-  session_.state.plan_recorded = 0;
-  if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
-    return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
-  session_.state.plan_recorded = 1;
+  disk_work_.leave([this, stem, plan = plan_] {
+    const DiskWait wait = record_wait();
+    session_.state.plan_recorded = 0;
+    if (const auto saved = save_proposed(*plan, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
+      return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
+    session_.state.plan_recorded = 1;
+  });
 }
 
 }  // namespace spillway
