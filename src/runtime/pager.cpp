@@ -98,7 +98,7 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
   TRY(const EvictionMethod method, choose(config.method));
   std::unique_ptr<SpillFile> file;
   {
-    const DiskWait wait(config.asks_for_space);
+    const DiskWait wait(config.disk_waits, WaitsFor::space);
     TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
     file = std::make_unique<SpillFile>(std::move(opened));
   }
@@ -115,7 +115,7 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
                                      *file));
   std::unique_ptr<JournalFile> journal;
   {
-    const DiskWait wait(config.begins_journal);
+    const DiskWait wait(config.disk_waits, WaitsFor::record);
     journal = start_journal(config.journal);
   }
   std::unique_ptr<Pager> pager(
@@ -287,7 +287,7 @@ Result<> Pager::reserve(std::uint32_t blocks, Bytes wanted) {
   if (slots <= file_->reserved_slots()) return {};
   std::string reason;
   if (slots <= file_->capacity_slots()) {
-    const DiskWait wait(config_.asks_for_space);
+    const DiskWait wait(config_.disk_waits, WaitsFor::space);
     auto reserved = file_->reserve(static_cast<std::uint32_t>(slots));
     if (reserved) return {};
     reason = reserved.error().message;
@@ -317,7 +317,7 @@ std::unexpected<Error> Pager::no_room(Bytes wanted, std::string_view reason) con
 // A slot for every block that there was at a time, as far as there is plenty of space: what is clean has one while it
 // is on the device, too. Copies give way where that is not had. With the mutex held.
 void Pager::reserve_for_copies() {
-  const DiskWait wait(config_.asks_for_space);
+  const DiskWait wait(config_.disk_waits, WaitsFor::space);
   file_->reserve_if_plenty(most_blocks_ + kSlackBlocks + slots_for_children());
 }
 
@@ -347,7 +347,7 @@ std::optional<UniqueFd> Pager::before_fork() {
   const std::uint64_t rest = own < all ? all - own : 0;
   // What has been promised already stands.
   const std::uint64_t promised = *demand <= rest ? *demand : std::max<std::uint64_t>(rest / 2, slots_for_children());
-  const DiskWait wait(config_.asks_for_space);
+  const DiskWait wait(config_.disk_waits, WaitsFor::space);
   if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
   machine_->allow_for_children(slots_for_children());

@@ -46,11 +46,10 @@ struct PagerConfig {
   std::function<void(std::string_view)> on_failure = end_process;
   std::function<void(std::string_view)> on_child_ended = {};                         // see CpuMachineOptions
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
-  WaitsSince* asks_for_space = nullptr;  // says when allocations wait for the SSD's file system
+  DiskWaits* disk_waits = nullptr;  // where threads say that they wait for a disk; null: nowhere
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
   // ended.
   JournalOptions journal = {};
-  WaitsSince* begins_journal = nullptr;  // says so while the disk has its beginning
   std::function<std::uint64_t()> iterations = {};
   // For tests.
   bool check_least_budget = true;

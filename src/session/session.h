@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "machines/cpu/disk_wait.h"
 #include "machines/cpu/eviction_method.h"
 #include "memory/tier.h"
 
@@ -153,10 +154,7 @@ struct SessionState {
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
-  Counter oldest_transfer{0};                            // watched_io.h
-  Counter asks_for_space_since{0};                       // disk_wait.h: the SSD, for tensors that are made
-  Counter writes_record_since{0};                        // disk_wait.h: a trace, a plan, a journal's beginning
-  Counter writes_journal_since{0};                       // disk_wait.h: its own thread does, and nobody waits for it
+  DiskWaits disk_waits;                                  // of the owner's threads
   Counter faults{0};                                     // of blocks that had bytes
   Counter first_touches{0};                              // of blocks that had none
   Counter stall_ns{0};                                   // in which some thread waited for memory

@@ -85,7 +85,7 @@ void Hook::go_on_with_disk_work() {
 
 // A trace that nobody asked for is in memory.
 DiskWait Hook::record_wait() {
-  return DiskWait(session_.config.records_for_itself ? nullptr : &session_.state.writes_record_since);
+  return {session_.config.records_for_itself ? nullptr : &session_.state.disk_waits, WaitsFor::record};
 }
 
 }  // namespace spillway

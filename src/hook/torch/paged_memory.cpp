@@ -109,13 +109,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     counters.publish(stats);
   };
   config.around_io = [&session](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
+    return std::make_unique<WatchedIo>(std::move(io), session.state.disk_waits);
   };
-  // What an earlier program of this process has left is over.
-  session.state.asks_for_space_since = session.state.writes_record_since = session.state.writes_journal_since = 0;
-  config.asks_for_space = &session.state.asks_for_space_since;
-  config.begins_journal = &session.state.writes_record_since;
-  config.journal.waits = &session.state.writes_journal_since;
+  config.disk_waits = config.journal.waits = &session.state.disk_waits;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iteration_count.load(std::memory_order_relaxed); };
   config.on_child_ended = [&session](std::string_view sentence) { add_notice(session, sentence); };
