@@ -199,7 +199,7 @@ Result<> JournalFile::compress_and_write(std::string_view records, bool frame_en
 }
 
 Result<> JournalFile::write_all(std::string_view bytes) {
-  const DiskWait wait(options_.waits);
+  const DiskWait wait(options_.waits, WaitsFor::journal);
   while (!bytes.empty()) {
     const ssize_t written = options_.write(fd_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

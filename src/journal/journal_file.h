@@ -28,7 +28,7 @@ struct JournalOptions {
   // Told once, on any thread that must not touch managed memory: why the journal ends before the run does.
   std::function<void(std::string_view)> on_stop = {};
   Bytes most_pending = kMostRecordBytes;  // what may wait for the disk
-  WaitsSince* waits = nullptr;            // says so while the disk has a write
+  DiskWaits* waits = nullptr;             // says so while the disk has a write
   // Stands where the file's write(2) does; for tests.
   std::function<ssize_t(int fd, const void* data, std::size_t size)> write = {};
 };

@@ -47,7 +47,7 @@ Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
   TRY(auto device, CpuDevice::open(config));
   std::unique_ptr<JournalFile> journal;
   {
-    const DiskWait wait(config.begins_journal);
+    const DiskWait wait(config.disk_waits, WaitsFor::record);
     journal = start_journal(config.journal);
   }
   std::unique_ptr<Pager> pager(new Pager(std::move(config), std::move(device), std::move(journal)));
@@ -66,6 +66,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
   const std::lock_guard lock(mutex_);
+  take_given_up();
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
   if (!proposed) {
@@ -78,6 +79,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     return device_->no_room(wanted, tensors(), promised.error().message);
   }
   const TensorHeap::Place taken = heap_.commit(*proposed);
+  small_blocks_ = heap_.most_small_blocks();
   if (heap_.blocks_in_use() > most_blocks_) {
     most_blocks_ = heap_.blocks_in_use();
     if (config_.keeps_copies && device_->needs_ssd(most_blocks_)) device_->promise_copies(most_blocks_);
@@ -89,31 +91,35 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
 
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
   const std::lock_guard lock(mutex_);
+  take_given_up();
   return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
 }
 
 void Pager::give_up(BlockRange apart) {
-  const std::lock_guard lock(mutex_);
-  heap_.give_up(apart);
+  const std::lock_guard lock(given_up_mutex_);
+  given_up_.push_back(apart);
+}
+
+// With the mutex held, before the heap is asked for addresses.
+void Pager::take_given_up() {
+  const std::lock_guard lock(given_up_mutex_);
+  for (const BlockRange apart : given_up_) heap_.give_up(apart);
+  given_up_.clear();
 }
 
 std::uint64_t Pager::place_of(const void* memory) const {
   return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - machine().range().begin());
 }
 
-std::uint32_t Pager::small_blocks() {
-  const std::lock_guard lock(mutex_);
-  return heap_.most_small_blocks();
-}
+void Pager::adopt(std::shared_ptr<const FollowedPlan> plan) { machine().inbox().adopted(std::move(plan)); }
 
-void Pager::adopt(std::shared_ptr<const FollowedPlan> plan) {
-  const std::lock_guard lock(mutex_);
+void Pager::make_room_for(const FollowedPlan& plan) {
   // Without a host tier all that is not on the device has its place already.
   const bool fills_ssd =
-      plan && config_.host > Bytes{} && std::ranges::count(plan->commands.evictions, Tier::ssd, &Eviction::to) > 0;
-  if (fills_ssd || (plan && std::ranges::any_of(plan->commands.prefetches, &Prefetch::keeps_copy)))
-    device_->promise_copies(most_blocks_);
-  machine().inbox().adopted(std::move(plan));
+      config_.host > Bytes{} && std::ranges::count(plan.commands.evictions, Tier::ssd, &Eviction::to) > 0;
+  if (!fills_ssd && std::ranges::none_of(plan.commands.prefetches, &Prefetch::keeps_copy)) return;
+  const std::lock_guard lock(mutex_);
+  device_->promise_copies(most_blocks_);
 }
 
 std::optional<UniqueFd> Pager::before_fork() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -62,13 +63,16 @@ class Pager {
 
   // Places for a plan's tensors, counted as allocate() does; nothing if there are not enough addresses.
   std::optional<BlockRange> set_apart(Bytes bytes);
-  // No plan's tensors are put there any more.
+  // No plan's tensors are put there any more. Waits for nobody.
   void give_up(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
   // The plan is followed by kernels that are told of after this; null: none is.
   void adopt(std::shared_ptr<const FollowedPlan> plan);
+  // So that all that it stores has its place on the SSD, whose file system is waited for. What has none gives way.
+  void make_room_for(const FollowedPlan& plan);
   std::uint32_t device_blocks() const { return machine().device_blocks(); }
-  std::uint32_t small_blocks();  // the most so far in which small tensors lived, which no plan moves
+  // The most so far in which small tensors lived, which no plan moves.
+  std::uint32_t small_blocks() const { return small_blocks_; }
 
   // The script is about to end by itself: what is journalled until now is in the file soon.
   void script_ends();
@@ -95,6 +99,7 @@ class Pager {
   CpuDevice::Tensors tensors() const { return {heap_.bytes_in_use(), heap_.blocks_in_use()}; }
   std::optional<UniqueFd> before_fork();
   bool is_time_to_wake();
+  void take_given_up();
 
   PagerConfig config_;
   std::unique_ptr<CpuDevice> device_;
@@ -104,6 +109,9 @@ class Pager {
   std::mutex mutex_;
   TensorHeap heap_;
   std::uint32_t most_blocks_ = 0;  // that tensors have lived in at a time
+  std::atomic<std::uint32_t> small_blocks_{0};
+  std::mutex given_up_mutex_;         // a leaf that nobody holds while waiting; guards the next
+  std::vector<BlockRange> given_up_;  // the heap does not know it yet
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> serials_{};  // of the latest kernel

@@ -24,7 +24,6 @@ struct PagerConfig : CpuDeviceConfig {
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
   // ended.
   JournalOptions journal = {};
-  WaitsSince* begins_journal = nullptr;  // says so while the disk has its beginning
   std::function<std::uint64_t()> iterations = {};
 };
 

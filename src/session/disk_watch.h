@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "session/session.h"
@@ -21,16 +21,13 @@ class DiskWatch {
   // limit; else empty. Time in which the script is stopped (by its terminal, by a debugger) does not count.
   std::string overdue(Nanos now);
 
-  // What is waited for.
-  enum Kind : std::uint8_t { kTransfer, kSpace, kRecord, kJournal };
-
  private:
   struct Waiting {
-    std::uint64_t since = 0;  // as the session has it: another wait if it changes
+    std::uint64_t wait = 0;  // as the session has it
     Nanos waited;
   };
   const Session& session_;
-  std::array<Waiting, 4> waiting_;
+  std::vector<Waiting> waiting_;  // as of the last look
   Nanos last_;
 };
 

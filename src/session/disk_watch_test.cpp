@@ -1,14 +1,16 @@
 #include "session/disk_watch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "base/files.h"
@@ -28,9 +30,7 @@ struct DiskWatchTest : testing::Test {
   DiskWatchTest() {
     session->config.io_timeout_ns = 5 * kSecond;
     session->state.owner_pid = ::getpid();
-    ::prctl(PR_SET_NAME, "spillway-loop");
   }
-  ~DiskWatchTest() override { ::prctl(PR_SET_NAME, "session_test"); }
   // Looks each second; when it had enough, or 0.
   std::uint64_t ends_after(std::uint64_t seconds) {
     for (std::uint64_t second = 0; second <= seconds; ++second) {
@@ -39,74 +39,93 @@ struct DiskWatchTest : testing::Test {
     }
     return 0;
   }
+  bool says(std::string_view text) { return watch.overdue(Nanos{at += kSecond}).find(text) != std::string::npos; }
+
   SharedSession session = *SharedSession::create();
+  DiskWaits& waits = session->state.disk_waits;
   DiskWatch watch{*session};
   std::uint64_t at = 1000 * kSecond;
 };
 
 TEST_F(DiskWatchTest, EndsARunWhoseDiskDoesNotAnswer) {
   EXPECT_EQ(ends_after(20), 0u);
-  session->state.oldest_transfer = 7;
+  {
+    const DiskWait wait(&waits, WaitsFor::block_write);
+    EXPECT_EQ(ends_after(20), 5u);
+    EXPECT_TRUE(says("has not answered a write of a block for "));
+  }
+  const DiskWait wait(&waits, WaitsFor::block_read);
   EXPECT_EQ(ends_after(20), 5u);
-  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("has not answered a write of a block for "), std::string::npos);
+  EXPECT_TRUE(says("has not answered a read of a block for "));
 }
 
 TEST_F(DiskWatchTest, EndsARunThatWaitsForSpaceOrForItsRecord) {
-  session->state.asks_for_space_since = 7;
-  EXPECT_EQ(ends_after(20), 5u);
-  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("asked for space"), std::string::npos);
-  session->state.asks_for_space_since = 0;
-  session->state.writes_record_since = 7;
+  {
+    const DiskWait wait(&waits, WaitsFor::space);
+    EXPECT_EQ(ends_after(20), 5u);
+    EXPECT_TRUE(says("asked for space"));
+  }
+  const DiskWait wait(&waits, WaitsFor::record);
   session->config.io_timeout_ns = kSecond;  // Five all the same: what is written is made in that time, too.
   EXPECT_EQ(ends_after(20), 5u);
-  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("--record"), std::string::npos);
+  EXPECT_TRUE(says("--record"));
 }
 
-// The file for what leaves is made first.
-TEST_F(DiskWatchTest, EndsARunThatHasNoLoopYet) {
-  ::prctl(PR_SET_NAME, "python3");
-  session->state.asks_for_space_since = 7;
-  EXPECT_EQ(ends_after(20), 5u);
-  session->state.asks_for_space_since = 0;
-  session->state.writes_record_since = 7;  // The journal begins then.
-  EXPECT_EQ(ends_after(20), 5u);
+TEST_F(DiskWatchTest, NamesTheOneThatWaitsLongest) {
+  std::optional<DiskWait> before(std::in_place, &waits, WaitsFor::block_write);
+  const DiskWait first(&waits, WaitsFor::space);
+  before.reset();
+  EXPECT_EQ(ends_after(2), 0u);
+  const DiskWait second(&waits, WaitsFor::block_read), third(&waits, WaitsFor::block_write);
+  EXPECT_EQ(ends_after(20), 2u);
+  for (int look = 0; look < 10; ++look) EXPECT_TRUE(says("asked for space"));
+}
+
+TEST_F(DiskWatchTest, ALongerLimitOfOneDoesNotHideAnother) {
+  session->config.io_timeout_ns = kSecond;
+  const DiskWait record(&waits, WaitsFor::record);
+  EXPECT_EQ(ends_after(1), 0u);
+  const DiskWait space(&waits, WaitsFor::space);
+  EXPECT_EQ(ends_after(20), 1u);
+  EXPECT_TRUE(says("asked for space"));
 }
 
 TEST_F(DiskWatchTest, EndsARunThatHasEndedButForItsJournal) {
-  session->state.writes_journal_since = 7;
-  EXPECT_EQ(ends_after(20), 0u) << "nobody waits for it";
+  {
+    const DiskWait wait(&waits, WaitsFor::journal);
+    EXPECT_EQ(ends_after(20), 0u) << "nobody waits for it";
+  }
   const pid_t child = ::fork();
   if (child == 0) {
-    std::atomic<bool> named{false};
+    std::atomic<bool> waiting{false};
     std::thread([&] {
-      ::prctl(PR_SET_NAME, "spillway-record");
-      named = true;
-      named.notify_all();
-      ::pause();
+      const DiskWait wait(&waits, WaitsFor::journal);
+      waiting = true;
+      waiting.notify_all();
+      for (;;) ::pause();
     }).detach();
-    named.wait(false);
+    waiting.wait(false);
     ::syscall(SYS_exit, 0);  // this thread alone
   }
   session->state.owner_pid = child;
-  session->state.writes_journal_since = 9;
   while (state_letter(child) != 'Z') std::this_thread::yield();
   EXPECT_EQ(ends_after(20), 5u);
-  EXPECT_NE(watch.overdue(Nanos{at += kSecond}).find("the script has ended"), std::string::npos);
+  EXPECT_TRUE(says("the script has ended"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(ends_after(20), 0u);
 }
 
 TEST_F(DiskWatchTest, ASlowDiskIsNoDeadOne) {
-  for (std::uint64_t transfer = 1; transfer < 10; ++transfer) {
-    session->state.oldest_transfer = transfer;
+  for (std::uint64_t since = 1; since < 10; ++since) {
+    waits[0] = disk_wait(WaitsFor::block_read, ::gettid(), Nanos{since * 1'000'000});
     EXPECT_EQ(ends_after(4), 0u);
   }
 }
 
 TEST_F(DiskWatchTest, ZeroMeansThatItWaitsForEver) {
   session->config.io_timeout_ns = 0;
-  session->state.oldest_transfer = 8;
+  const DiskWait wait(&waits, WaitsFor::block_read);
   EXPECT_EQ(ends_after(100), 0u);
 }
 
@@ -114,33 +133,63 @@ TEST_F(DiskWatchTest, TimeInWhichScriptOrSupervisorStoodStillDoesNotCount) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::raise(SIGSTOP);
-    ::_exit(0);
+    for (;;) ::pause();
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
   session->state.owner_pid = child;
-  session->state.oldest_transfer = 8;
+  waits[0] = disk_wait(WaitsFor::block_read, child, {});
   EXPECT_EQ(ends_after(100), 0u);
-  session->state.owner_pid = ::getpid();
+  ::kill(child, SIGCONT);
+  ASSERT_EQ(::waitpid(child, &status, WCONTINUED), child);
   at += 1000 * kSecond;
   EXPECT_EQ(ends_after(100), 3u);  // The jump counts as two seconds.
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
 }
 
-TEST_F(DiskWatchTest, WhoHasEndedOrRunsAnotherProgramWaitsForNothing) {
-  session->state.oldest_transfer = 8;
-  ::prctl(PR_SET_NAME, "another");
+TEST_F(DiskWatchTest, WhoHasEndedWaitsForNothing) {
+  std::jthread([&] {  // In that slot nobody ends it.
+    waits[0] = disk_wait(WaitsFor::space, ::gettid(), {});
+  })
+      .join();
   EXPECT_EQ(ends_after(100), 0u);
-  session->state.asks_for_space_since = 8;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   siginfo_t ended{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
   session->state.owner_pid = child;
+  waits[0] = disk_wait(WaitsFor::space, child, {});
   EXPECT_EQ(ends_after(100), 0u);
   ::waitpid(child, nullptr, 0);
   EXPECT_EQ(ends_after(100), 0u);
+}
+
+TEST_F(DiskWatchTest, WhoRunsAnotherProgramWaitsForNothing) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::atomic<bool> waiting{false};
+    std::thread([&] {
+      waits[0] = disk_wait(WaitsFor::block_read, ::gettid(), {});
+      waiting = true;
+      waiting.notify_all();
+      for (;;) ::pause();
+    }).detach();
+    waiting.wait(false);
+    ::execlp("sleep", "sleep", "1000", nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  char none = 0;
+  EXPECT_EQ(::read(ends[0], &none, 1), 0) << "it runs that when the pipe is closed";
+  ::close(ends[0]);
+  session->state.owner_pid = child;
+  EXPECT_EQ(ends_after(100), 0u);
+  EXPECT_NE(state_letter(child), 'Z');
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "machines/cpu/disk_wait.h"
 #include "machines/cpu/eviction_method.h"
 #include "runtime/run_figures.h"
 #include "session/published.h"
@@ -113,10 +114,7 @@ struct SessionState {
   Counter owner_since_ns{0};               // CLOCK_MONOTONIC, which all processes share
   std::atomic<EvictionMethod> eviction_path{EvictionMethod::automatic};  // in force; automatic: not decided yet
 
-  Counter oldest_transfer{0};       // watched_io.h
-  Counter asks_for_space_since{0};  // disk_wait.h: the SSD, for tensors that are made
-  Counter writes_record_since{0};   // disk_wait.h: a trace, a plan, a journal's beginning
-  Counter writes_journal_since{0};  // disk_wait.h: its own thread does, and nobody waits for it
+  DiskWaits disk_waits;  // of the owner's threads
   Latest<MemoryFigures> memory;
   Counter refused_bytes{0};         // the largest tensor that found no room
   Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace

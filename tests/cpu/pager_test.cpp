@@ -80,6 +80,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
           if (step % 20 == 0) {
             const auto plan = random_plan(seed + static_cast<std::uint64_t>(step + thread), apart->end().value);
             pager->adopt({plan, &plan->followed});
+            pager->make_room_for(plan->followed);
             program.follow(plan);
           }
           program.step();

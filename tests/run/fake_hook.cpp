@@ -7,7 +7,6 @@
 //   stuck        starts a write that never ends
 //   die          kills itself with SIGKILL
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -59,8 +58,7 @@ int main(int argc, char** argv) {
     } else if (step == "error") {
       session->state.error.set(argv[++i]);
     } else if (step == "stuck") {
-      ::prctl(PR_SET_NAME, "spillway-loop");
-      session->state.oldest_transfer = 3;
+      const spillway::DiskWait wait(&session->state.disk_waits, spillway::WaitsFor::block_write);
       for (;;) ::pause();
     } else if (step == "record") {
       record(*session);

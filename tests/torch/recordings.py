@@ -197,4 +197,14 @@ def copies_onto_themselves_touch_nothing(with_session):
     check(copies == [False, True], trace["kernels"])
 
 
+@normal()
+def a_thread_that_waits_for_the_traces_disk_stops_no_other(with_session):
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = os.path.join(folder, "x.trace")
+        os.mkfifo(pipe)
+        command = [with_session, pipe, "0", "--", sys.executable, os.path.join(SCRIPTS, "computes_beside_a_stuck_disk.py"), pipe]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        check(done.returncode == 0 and done.stdout.splitlines() == ["full True", "{"], done.stdout, done.stderr)
+
+
 main()

@@ -13,19 +13,7 @@ namespace {
 
 thread_local std::unique_ptr<RunningKernel> running, last_run;  // which becomes the next one
 
-// What this thread does for training. A thread that only prepares batches, evaluates or keeps copies trains nothing.
-struct Training {
-  // When it last computed something that needs gradients, gradients, or new parameters: counted in ends of iterations,
-  // 0 for never.
-  std::uint64_t last = 0;
-  std::string step;              // the name of the optimizer step under way
-  int steps_open = 0;            // nested Optimizer.step calls
-  std::vector<Updated> written;  // by it, ascending
-  int task = -1;                 // the backward pass that it is a part of
-  bool in_closure = false;       // the script's, which the step has called
-  bool closure_ends = false;     // if no more of its backward pass comes
-};
-thread_local Training training;
+thread_local ThreadTraining training;
 
 TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory) {
   const Bytes bytes{storage.bytes};
@@ -57,8 +45,7 @@ bool writes_any(const std::vector<ByteExtent>& extents) {
 
 }  // namespace
 
-Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory)
-    : session_(session), memory_(std::move(memory)), iterations_(session) {
+Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory) : session_(session), memory_(std::move(memory)) {
   if (session.config.record_path[0] != '\0' || memory_->planning() != nullptr)
     recorder_.emplace(session.config.iteration);
 }
@@ -127,8 +114,8 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
     if (!differentiates) return false;
     const std::scoped_lock lock(mutex_);
-    this_thread_trains();
-    if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->paged());
+    phases_.trains(training);
+    if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     return false;
   }
   if (!op.makes_views) look_for_larger_than_memory(op, accesses.extents);
@@ -144,27 +131,21 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   std::swap(kernel->event.touches, accesses.touches);
   const Nanos start = now();
   ForeignMemory::Remains remains;
+  bool something_ended = false;
   {
     const std::scoped_lock lock(mutex_);
-    const int task = torch::autograd::get_current_graph_task_id();
-    // A step may be made within a backward pass, as soon as a parameter has its gradient.
-    const bool in_step = training.steps_open > 0;
-    const bool backward = task != -1 && !(in_step && task == training.task);
-    if (task == -1 && steps_in_backward_ && trains()) {  // Not one of a thread beside the backward pass.
-      steps_in_backward_ = false;
-      iteration_may_have_ended();
-    }
-    const bool in_closure =
-        in_step && is_in_closure({.gradients = gradients, .differentiates = differentiates, .backward = backward});
-    kernel->event.phase = backward ? Phase::backward : in_step && !in_closure ? Phase::optimizer : Phase::forward;
-    kernel->event.updates = has_optimizer_ ? kernel->event.phase == Phase::optimizer : accesses.writes_parameter;
-    if (kernel->event.phase != Phase::forward || accesses.writes_parameter || differentiates) this_thread_trains();
-    if (!op.ignored && trains()) backward_may_have_ended(kernel->event.phase);
-    if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->paged());
-    if (kernel->event.phase == Phase::optimizer)
-      for (const Touch& touch : kernel->event.touches)
-        if (touch.writes) insert_ascending(training.written, {touch.storage, touch.begin});
-    if (follower_ && !op.ignored && is_recorded())
+    const auto begun = phases_.kernel_starts(training, {.gradients = gradients,
+                                                        .differentiates = differentiates,
+                                                        .writes_parameter = accesses.writes_parameter,
+                                                        .ignored = op.ignored,
+                                                        .backward_pass = torch::autograd::get_current_graph_task_id(),
+                                                        .touches = kernel->event.touches});
+    kernel->event.phase = begun.phase;
+    kernel->event.updates = begun.updates;
+    something_ended = begun.ended != TrainingPhases::Ended::nothing;
+    has_ended(begun.ended);
+    if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->figures());
+    if (follower_ && begun.is_recorded)
       if (const auto place = follower_->next(signature_of(op.name, accesses.shapes), op.makes_views)) {
         kernel->plan = plan_;
         kernel->place = {*place};
@@ -172,6 +153,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     foreign_.used(accesses.foreign, remains);
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
+  if (something_ended) go_on_with_disk_work();
   kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
@@ -196,61 +178,35 @@ void Hook::kernel_ends() {
   const std::scoped_lock lock(mutex_);
   const bool planned = kernel->plan != nullptr;
   kernel->plan.reset();
-  if (has_data && !kernel->op->ignored && is_recorded()) iterations_.kernel_ended(planned);
-  if (is_recorded()) last_end_ = std::max(last_end_, kernel->event.end);
+  const bool is_recorded = phases_.is_recorded(training);
+  const bool is_of_iteration = phases_.kernel_ends(training, kernel->op->ignored);
+  if (has_data && is_of_iteration) iterations_.kernel_ended(planned);
+  if (is_recorded) last_end_ = std::max(last_end_, kernel->event.end);
   if (!recorder_) return;
-  if (!kernel->op->ignored && is_recorded()) return recorder_->kernel(kernel->event);
-  not_recorded_ += !kernel->op->ignored;
+  if (is_of_iteration) return recorder_->kernel(kernel->event);
   for (const Birth& birth : kernel->event.births) born(birth);
   for (const StorageId dead : kernel->event.deaths) recorder_->died_outside(dead);
-  if (is_recorded()) recorder_->leave_out(kernel->event.duration());
+  if (is_recorded) recorder_->leave_out(kernel->event.duration());
 }
-
-void Hook::this_thread_trains() {
-  training.last = ends_ + 1;
-  somebody_trains_ = true;
-}
-
-// An optimizer may call the script's closure, which computes gradients again; that ends with its backward pass. Before
-// it is known by its gradients, the closure may make a batch: in the steps of optimizers that are known to call
-// closures. PyTorch's own optimizers switch gradients off for themselves, so what runs with gradients is the closure's.
-bool Hook::is_in_closure(const StepKernel& kernel) {
-  if (kernel.differentiates || kernel.backward) {
-    calls_closures_.insert(training.step);
-    training.in_closure = true;
-    training.closure_ends = kernel.backward;
-  } else if (std::exchange(training.closure_ends, false)) {
-    training.in_closure = false;
-  }
-  if (!kernel.gradients && !kernel.backward) switches_gradients_off_.insert(training.step);
-  return kernel.gradients && (training.in_closure || (calls_closures_.contains(training.step) &&
-                                                      switches_gradients_off_.contains(training.step)));
-}
-
-// A thread may train first, to try something, and then evaluate beside another one that trains.
-bool Hook::trains() const { return training.last != 0 && training.last + 1 > ends_; }
-
-// Threads that do not train run beside those that do, in no order that repeats.
-bool Hook::is_recorded() const { return trains() || !somebody_trains_; }
 
 void Hook::born(Birth birth) {
-  if (recorder_) is_recorded() ? recorder_->born_outside(birth) : recorder_->born_elsewhere(birth);
+  if (recorder_) phases_.is_recorded(training) ? recorder_->born_outside(birth) : recorder_->born_elsewhere(birth);
 }
 
-// Without an optimizer that says when it is done, the first kernel that is not of a backward pass ends one.
-void Hook::backward_may_have_ended(Phase next) {
-  if (next == Phase::backward) {
-    in_backward_ = true;
-  } else if (in_backward_) {
-    in_backward_ = false;
-    if (has_optimizer_) return;
-    iterations_.backward_ended(last_end_, memory_->paged());
-    iteration_may_have_ended();
-  }
+void Hook::has_ended(TrainingPhases::Ended what) {
+  if (what == TrainingPhases::Ended::nothing) return;
+  if (what == TrainingPhases::Ended::backward_pass) count(iterations_.backward_ended(last_end_, memory_->figures()));
+  iteration_may_have_ended();
+}
+
+void Hook::count(const CountedIteration& iteration) {
+  using enum CountedIteration::Place;
+  auto& all = session_.state.iterations;
+  if (iteration.place == first) forget_iterations(session_);
+  iteration.place == last ? all.replace_last(iteration.figures) : all.add(iteration.figures);
 }
 
 void Hook::iteration_may_have_ended() {
-  ++ends_;
   const Nanos before = now();
   if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
@@ -258,9 +214,9 @@ void Hook::iteration_may_have_ended() {
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
-    if (session_.state.recorded != 0) take_trace_back();
-  } else if (has_optimizer_ && trace_is_wanted_now() && (recorder_->take_news() || taken_back_)) {
-    static_cast<void>(save_trace_so_far());  // finish() tells what is wrong.
+    if (session_.state.recorded != 0 || !disk_work_.is_done()) take_trace_back();
+  } else if (phases_.has_optimizer() && trace_is_wanted_now() && (recorder_->take_news() || taken_back_)) {
+    save_trace_so_far();
   }
   plan_ahead();
   recorder_->leave_out(excess(now(), before));
@@ -274,7 +230,8 @@ void Hook::rest_if_all_fits() {
   const SessionConfig& config = session_.config;
   const bool is_recorded = config.journal_path[0] != '\0' || (trace_is_wanted() && !config.records_for_itself);
   if (config.mode != SessionMode::run || is_recorded || config.plan_path[0] != '\0') return;
-  if (memory_->is_short() || something_moved() || !has_optimizer_ || training.task != -1) return;
+  if (memory_->is_short() || something_moved() || !phases_.has_optimizer()) return;
+  if (training.backward_pass != kNoBackwardPass) return;
   const Recorder::Progress progress = recorder_->progress();
   rests_ = progress.steps_each == 1 && progress.repetitions >= kKnownWell;
 }
@@ -335,33 +292,23 @@ void Hook::publish_rates() {
 
 void Hook::optimizer_step_starts(std::string_view name) {
   const std::scoped_lock lock(mutex_);
-  this_thread_trains();
-  if (training.steps_open++ == 0) {
-    training.step = name;
-    training.written.clear();
-    training.task = torch::autograd::get_current_graph_task_id();
-    training.in_closure = calls_closures_.contains(training.step);
-    training.closure_ends = false;
-  }
-  if (has_optimizer_) return;
-  has_optimizer_ = true;
-  if (recorder_) recorder_->forget_anchors();
+  const bool is_first = phases_.step_starts(training, name, torch::autograd::get_current_graph_task_id());
+  if (is_first && recorder_) recorder_->forget_anchors();
 }
 
 void Hook::optimizer_step_ends() {
   const bool rested = rests_;
+  bool within_backward = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (training.steps_open == 0) return;
-    if (--training.steps_open > 0) return;  // an optimizer that wraps another one
-    if (!rested) last_written_ = training.written;
-    iterations_.step_ended(now(), memory_->paged(), last_written_);
-    if (training.task == -1)
-      iteration_may_have_ended();
-    else
-      steps_in_backward_ = true;  // All of them are one, which ends with the backward pass.
+    const auto ended = phases_.step_ends(training, !rested);
+    if (!ended) return;
+    count(iterations_.step_ended(now(), memory_->figures(), ended->written));
+    within_backward = ended->within_backward;
+    if (!within_backward) iteration_may_have_ended();
   }
-  if (rested && training.task != -1) wake();  // It takes operators to see that end.
+  go_on_with_disk_work();
+  if (rested && within_backward) wake();  // It takes operators to see that end.
   if (rested != rests_) watch_or_rest();
 }
 
@@ -403,13 +350,14 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 void Hook::finish() {
   if (in_child()) return;
   memory_->script_ends();
-  const std::scoped_lock lock(mutex_);
-  if (!has_optimizer_ && in_backward_) {
-    in_backward_ = false;
-    iterations_.backward_ended(last_end_, memory_->paged());
+  std::unique_lock lock(mutex_);
+  const auto ended = phases_.script_ends();
+  if (ended == TrainingPhases::Ended::backward_pass) {
+    count(iterations_.backward_ended(last_end_, memory_->figures()));
     if (recorder_) recorder_->anchor();
+  } else {
+    has_ended(ended);
   }
-  if (std::exchange(steps_in_backward_, false)) iteration_may_have_ended();
   if (recorder_ && something_moved())
     if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
   publish_costs();
@@ -420,11 +368,13 @@ void Hook::finish() {
       if (!plan_) plan_ = outcome->plan;
     }
     session_.state.no_plan.store(why_not_planned());
-  } else if (recorder_ && !has_optimizer_) {
+  } else if (recorder_ && !phases_.has_optimizer()) {
     session_.state.no_plan.store({NoPlan::no_optimizer, {}});
   }
   if (recorder_ && trace_is_wanted()) save_last_trace();
   recorder_.reset();
+  lock.unlock();
+  disk_work_.finish();
 }
 
 }  // namespace spillway

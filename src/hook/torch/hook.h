@@ -5,14 +5,13 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "hook/torch/accesses.h"
+#include "hook/torch/disk_work.h"
 #include "hook/torch/foreign_memory.h"
-#include "hook/torch/iterations.h"
 #include "hook/torch/operators.h"
 #include "hook/torch/plain_memory.h"
 #include "hook/torch/storages.h"
@@ -20,6 +19,8 @@
 #include "machines/cpu/disk_wait.h"
 #include "recorder/follower.h"
 #include "recorder/recorder.h"
+#include "recorder/training_phases.h"
+#include "runtime/iterations.h"
 #include "runtime/plan_trial.h"
 #include "runtime/planning.h"
 #include "runtime/tensor_costs.h"
@@ -58,9 +59,9 @@ struct RunningKernel {
 // The one session of this process: takes what the allocator and the operators' callbacks see to the memory, the
 // recorder and the supervisor. Any thread. Never destroyed, since tensors die after everything else.
 //
-// Locks: `mutex_` before the storages' and the memory's, which are leaves. None is held while managed memory is
-// touched, while PyTorch is called (but to ask which backward pass a thread is in) or while the interpreter's lock is
-// awaited.
+// Locks: `mutex_` before the storages', the memory's and the disk work's, which are leaves. None is held while managed
+// memory is touched, while PyTorch is called (but to ask which backward pass a thread is in), while a disk is waited
+// for (but for what a tensor needs that is made) or while the interpreter's lock is awaited.
 class Hook {
  public:
   Hook(Session& session, std::unique_ptr<TensorMemory> memory);
@@ -94,16 +95,10 @@ class Hook {
   void finish();
 
  private:
-  struct StepKernel {  // one that runs while an optimizer's step is under way
-    bool gradients, differentiates, backward;
-  };
   void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
-  bool is_in_closure(const StepKernel& kernel);
-  void this_thread_trains();
-  bool trains() const;
-  bool is_recorded() const;
+  void has_ended(TrainingPhases::Ended what);
+  void count(const CountedIteration& iteration);
   void born(Birth birth);
-  void backward_may_have_ended(Phase next);
   void iteration_may_have_ended();
   void rest_if_all_fits();
   void wake();
@@ -121,11 +116,20 @@ class Hook {
   WhyNoPlan why_not_planned();
   void save_plan_followed();
   // hook_trace.cpp
+  struct TraceSoFar {
+    Trace trace;
+    std::uint64_t steps;
+  };
   bool trace_is_wanted() const;
   bool trace_is_wanted_now() const;
   void take_trace_back();
-  Result<> save_trace_so_far();
+  Result<TraceSoFar> trace_so_far();
+  void save_trace_so_far();
   void save_last_trace();
+  void go_on_with_disk_work();
+  // Without the lock.
+  Result<> write(TraceSoFar made);
+  void say_what_was_recorded(const Result<>& saved, std::uint64_t not_recorded);
   DiskWait record_wait();
 
   Session& session_;
@@ -142,7 +146,9 @@ class Hook {
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};
-  std::mutex watching_mutex_;  // of the next; nothing else is taken under it
+  DiskWork disk_work_;
+  std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since
+  std::mutex watching_mutex_;            // of the next; nothing else is taken under it
   std::function<void(bool)> watch_operators_;
 
   std::mutex mutex_;  // guards what follows
@@ -155,19 +161,10 @@ class Hook {
   bool given_was_refused_ = false;                      // and has not been followed since
   std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
   Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
+  TrainingPhases phases_;
   Iterations iterations_;
   ForeignMemory foreign_;
-  std::vector<Updated> last_written_;             // by an optimizer step, when operators were watched
-  std::uint64_t ends_ = 0;                        // of iterations, or what may be one
-  bool somebody_trains_ = false;                  // some thread does
-  bool taken_back_ = false;                       // a trace was, and none has been saved since
-  bool steps_in_backward_ = false;                // some were made within the backward pass that goes on
-  std::set<std::string> switches_gradients_off_;  // optimizers' steps that run without gradients
-  std::set<std::string> calls_closures_;          // optimizers' steps that compute gradients
-  bool has_optimizer_ = false;                    // the script marks its steps
-  bool in_backward_ = false;                      // the last kernel of threads that train was one of a backward pass
-  Nanos last_end_;                                // of that kernel
-  std::uint64_t not_recorded_ = 0;                // operators of other threads
+  Nanos last_end_;  // of a kernel of threads that train
 };
 
 }  // namespace spillway

@@ -13,7 +13,7 @@ namespace spillway {
 // Between two optimizer steps: a plan that is ready is taken up where an iteration starts, or one is asked for.
 void Hook::plan_ahead() {
   Planning* planning = memory_->planning();
-  if (planning == nullptr || !has_optimizer_) return;
+  if (planning == nullptr || !phases_.has_optimizer()) return;
   const Recorder::Progress at = recorder_->progress();
   if (!plan_is_saved_) save_plan_followed();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
@@ -67,7 +67,7 @@ void Hook::take_up(const Planning::Outcome& outcome) {
 }
 
 void Hook::try_plan(const Recorder::Progress& progress) {
-  if (trial_.step_ended(progress, now(), memory_->paged().waited)) stop_following(PlanEnd::slower);
+  if (trial_.step_ended(progress, now(), memory_->figures().stall)) stop_following(PlanEnd::slower);
 }
 
 void Hook::stop_following(PlanEnd why) {
@@ -85,13 +85,15 @@ void Hook::follow_plan() {
   }
   iterations_.follows(plan_->kernels_with_data, plan_->anchors.size());
   add_plan(session_, plan_->figures);
-  memory_->planning()->pager().adopt({plan_, &plan_->run.followed});
+  Pager& pager = memory_->planning()->pager();
+  pager.adopt({plan_, &plan_->run.followed});
+  disk_work_.leave([&pager, plan = plan_] { pager.make_room_for(plan->run.followed); });
   plan_is_saved_ = false;
 }
 
 WhyNoPlan Hook::why_not_planned() {
   if (!planning_error_.empty()) return {NoPlan::failed, planning_error_};
-  if (!has_optimizer_) return {NoPlan::no_optimizer, {}};
+  if (!phases_.has_optimizer()) return {NoPlan::no_optimizer, {}};
   const Recorder::Progress progress = recorder_->progress();
   if (progress.iteration == 0) {
     const auto trace = recorder_->finish();
@@ -106,11 +108,13 @@ void Hook::save_plan_followed() {
   plan_is_saved_ = true;
   const std::string stem = session_.config.blocks_path.data();
   if (stem.empty()) return;
-  const DiskWait wait = record_wait();
-  session_.state.plan_recorded = 0;
-  if (const auto saved = save_proposed(*plan_, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
-    return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
-  session_.state.plan_recorded = 1;
+  disk_work_.leave([this, stem, plan = plan_] {
+    const DiskWait wait = record_wait();
+    session_.state.plan_recorded = 0;
+    if (const auto saved = save_proposed(*plan, name_of_command() + ", rows of blocks", plan_files(stem)); !saved)
+      return add_notice(session_, "the plan that is followed was not saved: " + saved.error().message);
+    session_.state.plan_recorded = 1;
+  });
 }
 
 }  // namespace spillway

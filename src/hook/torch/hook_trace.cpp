@@ -19,46 +19,73 @@ bool Hook::trace_is_wanted_now() const {
 
 // What seemed to be an iteration turned out to be a part of one.
 void Hook::take_trace_back() {
-  const DiskWait wait = record_wait();
-  std::error_code ignored;
-  const std::filesystem::path path = session_.config.record_path.data();
-  if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
-    std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
-  session_.state.recorded = 0;
-  taken_back_ = true;
+  disk_work_.leave([this] {
+    if (session_.state.recorded == 0) return;
+    const DiskWait wait = record_wait();
+    std::error_code ignored;
+    const std::filesystem::path path = session_.config.record_path.data();
+    if (std::filesystem::is_regular_file(path, ignored))  // What a link points to was written, not the link.
+      std::filesystem::remove(std::filesystem::canonical(path, ignored), ignored);
+    session_.state.recorded = 0;
+    taken_back_ = true;
+  });
 }
 
-Result<> Hook::save_trace_so_far() {
+// An iteration asked for is one step.
+Result<Hook::TraceSoFar> Hook::trace_so_far() {
   TRY(Trace trace, recorder_->finish());
-  trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
-  trace.name = name_of_command();
-  const std::string path = session_.config.record_path.data();
+  return TraceSoFar{.trace = std::move(trace), .steps = std::max<std::uint64_t>(recorder_->progress().steps_each, 1)};
+}
+
+Result<> Hook::write(TraceSoFar made) {
+  made.trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
+  made.trace.name = name_of_command();
   const DiskWait wait = record_wait();
-  TRY_VOID(save_trace(path, trace));
-  // An iteration asked for is one step.
-  const Recorder::Progress progress = recorder_->progress();
-  session_.state.recorded = static_cast<std::uint32_t>(std::max<std::uint64_t>(progress.steps_each, 1));
+  TRY_VOID(save_trace(session_.config.record_path.data(), made.trace));
+  session_.state.recorded = static_cast<std::uint32_t>(made.steps);
   taken_back_ = false;
   return {};
 }
 
+void Hook::save_trace_so_far() {
+  if (auto made = trace_so_far())
+    disk_work_.leave([this, made = *std::move(made)]() mutable {
+      static_cast<void>(write(std::move(made)));  // finish() tells what is wrong.
+    });
+}
+
 void Hook::save_last_trace() {
-  if (session_.state.recorded != 0 && !recorder_->has_iteration()) take_trace_back();
+  if (!recorder_->has_iteration()) take_trace_back();
+  disk_work_.leave([this, made = trace_so_far(), others = phases_.not_recorded()]() mutable {
+    say_what_was_recorded(made ? write(*std::move(made)) : std::unexpected(made.error()), others);
+  });
+}
+
+void Hook::say_what_was_recorded(const Result<>& saved, std::uint64_t not_recorded) {
   const bool told = !session_.config.records_for_itself;
-  if (const auto saved = save_trace_so_far(); !saved && session_.state.recorded == 0)
+  if (!saved && session_.state.recorded == 0)
     session_.state.not_recorded.set(saved.error().message);
   else if (!saved && told)
     add_notice(session_,
                "the trace is that of an earlier moment, since saving it at the end failed: " + saved.error().message);
-  else if (saved && told && not_recorded_ > 0)
-    add_notice(session_, std::to_string(not_recorded_) +
+  else if (saved && told && not_recorded > 0)
+    add_notice(session_, std::to_string(not_recorded) +
                              " operators of this run were on threads that do not train (they compute no gradients and "
                              "change no parameters): a trace has none of those");
 }
 
+// The script waits meanwhile, but for other threads' kernels.
+void Hook::go_on_with_disk_work() {
+  if (disk_work_.is_done()) return;
+  const Nanos before = now();
+  disk_work_.go_on();
+  const std::scoped_lock lock(mutex_);
+  if (recorder_) recorder_->leave_out(excess(now(), std::max(before, last_end_)));
+}
+
 // A trace that nobody asked for is in memory.
 DiskWait Hook::record_wait() {
-  return DiskWait(session_.config.records_for_itself ? nullptr : &session_.state.writes_record_since);
+  return {session_.config.records_for_itself ? nullptr : &session_.state.disk_waits, WaitsFor::record};
 }
 
 }  // namespace spillway

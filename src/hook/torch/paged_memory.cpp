@@ -35,13 +35,7 @@ class PagedMemory final : public TensorMemory {
   Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
-  Paged paged() const override {
-    const MemoryFigures stats = pager_->stats();
-    return {.faults = stats.faults,
-            .in = stats.moved(Tier::host, Tier::device) + stats.moved(Tier::ssd, Tier::device),
-            .out = stats.moved(Tier::device, Tier::host) + stats.moved(Tier::device, Tier::ssd),
-            .waited = stats.stall};
-  }
+  MemoryFigures figures() const override { return pager_->stats(); }
 
  private:
   std::unique_ptr<Pager> pager_;
@@ -83,13 +77,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     memory.store(sum_of(before, now));
   };
   config.around_io = [&session](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<WatchedIo>(std::move(io), session.state.oldest_transfer);
+    return std::make_unique<WatchedIo>(std::move(io), session.state.disk_waits);
   };
-  // What an earlier program of this process has left is over.
-  session.state.asks_for_space_since = session.state.writes_record_since = session.state.writes_journal_since = 0;
-  config.asks_for_space = &session.state.asks_for_space_since;
-  config.begins_journal = &session.state.writes_record_since;
-  config.journal.waits = &session.state.writes_journal_since;
+  config.disk_waits = config.journal.waits = &session.state.disk_waits;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
   config.iterations = [&session] { return session.state.iterations.count(); };
   config.on_child_ended = [&session](std::string_view sentence) { add_notice(session, sentence); };

@@ -14,7 +14,7 @@ class PlainMemory final : public TensorMemory {
   void kernel_ready(const NextKernel&, std::span<const ByteExtent>) override {}
   void kernel_done() override {}
   Nanos stalled(Nanos) const override { return {}; }
-  Paged paged() const override { return {}; }
+  MemoryFigures figures() const override { return {}; }
 };
 
 }  // namespace spillway

@@ -114,6 +114,7 @@ Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
 extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch_start(
     spillway::Session* session, spillway::ManagedRange* managed) noexcept {
   using namespace spillway;
+  for (auto& slot : session->state.disk_waits) slot = 0;  // An earlier program of this process waits for nothing.
   auto memory = memory_for(*session);
   if (!memory) {
     session->state.error.set(memory.error().message);

@@ -9,18 +9,12 @@
 #include "base/units.h"
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
+#include "runtime/run_figures.h"
 #include "runtime/run_plan.h"
 
 namespace spillway {
 
 class Planning;
-
-// What has been moved so far.
-struct Paged {
-  std::uint64_t faults = 0;
-  Bytes in, out;  // to the device and from it
-  Nanos waited;   // in which some thread waited for memory
-};
 
 // Where PyTorch's tensors live: the seam between the hook and what holds the budget. Any thread may call any of these.
 class TensorMemory {
@@ -58,7 +52,7 @@ class TensorMemory {
 
   // The time up to `now` in which any thread waited for memory.
   virtual Nanos stalled(Nanos now) const = 0;
-  virtual Paged paged() const = 0;
+  virtual MemoryFigures figures() const = 0;  // so far
 };
 
 }  // namespace spillway

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "machines/cpu/doorbell.h"
 #include "machines/cpu/fault_queue.h"
@@ -205,27 +208,71 @@ struct FakeIo final : BlockIo {
   std::vector<Completion> ends;
 };
 
-TEST(WatchedIo, TellsSinceWhenTheOldestTransferWaitsAndWhetherItWrites) {
-  OldestTransfer oldest{0};
+std::vector<std::uint64_t> all_of(const DiskWaits& waits) {
+  std::vector<std::uint64_t> all;
+  for (const auto& slot : waits)
+    if (const std::uint64_t wait = slot) all.push_back(wait);
+  return all;
+}
+
+TEST(WatchedIo, WaitsForTheOldestTransfer) {
+  DiskWaits waits{};
   auto fake = std::make_unique<FakeIo>();
   FakeIo& io = *fake;
-  WatchedIo watched(std::move(fake), oldest);
-  const std::uint64_t before = now().value;
+  WatchedIo watched(std::move(fake), waits);
+  const std::uint64_t before = disk_wait(WaitsFor::block_write, ::gettid(), now());
   watched.start({.id = 1, .write = true});
-  const std::uint64_t first = oldest;
-  EXPECT_GE(first / 2, before);
-  EXPECT_EQ(first % 2, 1u);
+  const auto first = all_of(waits);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(what_of(first[0]), WaitsFor::block_write);
+  EXPECT_EQ(thread_of(first[0]), ::gettid());
+  EXPECT_GE(first[0], before);
+  while (disk_wait(WaitsFor::block_write, ::gettid(), now()) == first[0]) {  // Another wait would be another word.
+  }
   watched.start({.id = 2});
-  EXPECT_EQ(oldest, first);
+  watched.start({.id = 3, .write = true});
+  EXPECT_EQ(all_of(waits), first);
   std::vector<Completion> ended;
+  io.ends = {{3, 0}};
+  ASSERT_TRUE(watched.wait(ended, {}));
+  EXPECT_EQ(all_of(waits), first);
   io.ends = {{1, EIO}};
   ASSERT_TRUE(watched.wait(ended, {}));
-  EXPECT_EQ(oldest % 2, 0u);
-  EXPECT_GT(oldest, 0u);
+  ASSERT_EQ(all_of(waits).size(), 1u);
+  EXPECT_EQ(what_of(all_of(waits)[0]), WaitsFor::block_read);
   io.ends = {{2, 0}};
   ASSERT_TRUE(watched.wait(ended, {}));
-  EXPECT_EQ(oldest, 0u);
-  EXPECT_EQ(ended.size(), 2u);
+  EXPECT_TRUE(all_of(waits).empty());
+  EXPECT_EQ(ended.size(), 3u);
+}
+
+TEST(DiskWait, IsAWordThatSaysWhoWaitsForWhatSinceWhen) {
+  std::set<std::uint64_t> words{0};
+  for (const WaitsFor what :
+       {WaitsFor::block_read, WaitsFor::block_write, WaitsFor::space, WaitsFor::record, WaitsFor::journal})
+    for (const std::int64_t thread : {1, 4194303})  // Linux has none with a larger number.
+      for (const std::uint64_t seconds : {0, 1, 500'000'000}) {
+        const std::uint64_t wait = disk_wait(what, thread, Nanos{seconds * 1'000'000'000});
+        EXPECT_EQ(what_of(wait), what);
+        EXPECT_EQ(thread_of(wait), thread);
+        EXPECT_TRUE(words.insert(wait).second);
+      }
+  const DiskWait unwatched(nullptr, WaitsFor::space);
+}
+
+TEST(DiskWait, EachOfManyThreadsHasASlotOfItsOwn) {
+  DiskWaits waits{};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        for (int times = 0; times < 20'000; ++times) {
+          const DiskWait one(&waits, WaitsFor::space), another(&waits, WaitsFor::record);
+          EXPECT_EQ(std::ranges::count(all_of(waits), ::gettid(), thread_of), 2);
+        }
+      });
+  }
+  EXPECT_TRUE(all_of(waits).empty());
 }
 
 TEST(Doorbell, WhoRingsFindsOutThatTheScriptHasClosedIt) {

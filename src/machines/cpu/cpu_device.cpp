@@ -56,7 +56,7 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::open(CpuDeviceConfig config) {
   TRY(const EvictionMethod method, choose(config.method));
   std::unique_ptr<SpillFile> file;
   {
-    const DiskWait wait(config.asks_for_space);
+    const DiskWait wait(config.disk_waits, WaitsFor::space);
     TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
     file = std::make_unique<SpillFile>(std::move(opened));
   }
@@ -129,14 +129,14 @@ Result<> CpuDevice::promise(std::uint64_t blocks) {
   const std::uint64_t slots = slots_needed(blocks) + slots_for_children_;
   if (slots <= file_->reserved_slots()) return {};
   if (slots > file_->capacity_slots()) return fail(Errc::out_of_memory, "");
-  const DiskWait wait(config_.asks_for_space);
+  const DiskWait wait(config_.disk_waits, WaitsFor::space);
   return file_->reserve(static_cast<std::uint32_t>(slots));
 }
 
 // What is clean has a slot while it is on the device. Copies give way where that is not had.
 void CpuDevice::promise_copies(std::uint64_t blocks) {
   forget_ended_children();
-  const DiskWait wait(config_.asks_for_space);
+  const DiskWait wait(config_.disk_waits, WaitsFor::space);
   file_->reserve_if_plenty(static_cast<std::uint32_t>(blocks + kSlackBlocks + slots_for_children_));
 }
 
@@ -180,7 +180,7 @@ void CpuDevice::promise_children(std::uint32_t slots, std::uint64_t blocks_of_te
   const std::uint64_t rest = own < all ? all - own : 0;
   // What has been promised already stands.
   const std::uint64_t promised = slots <= rest ? slots : std::max<std::uint64_t>(rest / 2, slots_for_children_);
-  const DiskWait wait(config_.asks_for_space);
+  const DiskWait wait(config_.disk_waits, WaitsFor::space);
   if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
   machine_->allow_for_children(slots_for_children_);

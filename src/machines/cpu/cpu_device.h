@@ -33,7 +33,7 @@ struct CpuDeviceConfig {
   std::function<void(std::string_view)> on_failure = end_process;
   std::function<void(std::string_view)> on_child_ended = {};                         // see CpuMachineOptions
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
-  WaitsSince* asks_for_space = nullptr;  // says when allocations wait for the SSD's file system
+  DiskWaits* disk_waits = nullptr;  // where threads say that they wait for a disk; null: nowhere
   // For tests.
   bool check_least_budget = true;
   Nanos patience{60'000'000'000};  // see CpuMachineOptions

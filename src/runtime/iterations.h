@@ -6,49 +6,57 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/units.h"
-#include "hook/torch/tensor_memory.h"
 #include "recorder/events.h"
-#include "session/hook_side.h"
+#include "runtime/run_figures.h"
 
 namespace spillway {
 
-// Reports iterations as they end: from one optimizer step to the next; steps of several optimizers, each once, make
+// An iteration that has ended, as it seems by now.
+struct CountedIteration {
+  enum class Place : std::uint8_t {
+    next,   // It comes after those before it.
+    last,   // The last one goes on: this is all of it.
+    first,  // Those before it were none.
+  };
+  Place place = Place::next;
+  IterationFigures figures;
+};
+
+// Counts iterations as they end: from one optimizer step to the next; steps of several optimizers, each once, make
 // one. The ends of backward passes count until the first optimizer shows up, and then never did.
 class Iterations {
  public:
-  explicit Iterations(Session& session) : session_(session) {}
-
   bool training_has_started() const { return started_; }
   // The first operator that training could consist of: what is before it is setting up.
-  void training_starts(Nanos at, const Paged& paged) {
+  void training_starts(Nanos at, const MemoryFigures& memory) {
     if (started_) return;
     started_ = true;
-    first_ = begin_ = end_ = {at, paged, kernels_};
+    first_ = begin_ = end_ = {at, memory, kernels_};
   }
 
   // `written`, by the step, tells optimizers apart.
-  void step_ended(Nanos at, const Paged& paged, const std::vector<Updated>& written) {
-    training_starts(at, paged);
-    if (steps_.empty()) {
-      forget_iterations(session_);
-      begin_ = end_ = first_;
-    }
+  CountedIteration step_ended(Nanos at, const MemoryFigures& memory, const std::vector<Updated>& written) {
+    training_starts(at, memory);
+    const bool is_first = steps_.empty();
+    if (is_first) begin_ = end_ = first_;
     const auto is_same = [&](const std::vector<Updated>& step) { return are_of_one_optimizer(step, written); };
     // Where each optimizer makes one step and is thrown away, none is ever the same again.
     if (steps_.size() == kMostSteps || std::ranges::any_of(steps_, is_same)) {
       steps_.clear();
       begin_ = end_;
     }
-    const bool joins = !steps_.empty();
+    using enum CountedIteration::Place;
+    const auto place = is_first ? first : steps_.empty() ? next : last;
     steps_.push_back(written);
-    end_ = {at, paged, kernels_};
-    report(begin_, joins);
+    end_ = {at, memory, kernels_};
+    return since(begin_, place);
   }
-  void backward_ended(Nanos at, const Paged& paged) {
-    training_starts(at, paged);
-    const Moment begin = std::exchange(end_, {at, paged, kernels_});
-    report(begin, false);
+  CountedIteration backward_ended(Nanos at, const MemoryFigures& memory) {
+    CHECK(steps_.empty());
+    training_starts(at, memory);
+    return since(std::exchange(end_, {at, memory, kernels_}), CountedIteration::Place::next);
   }
 
   // From the next iteration on: a plan of so many kernels that use or make managed memory, for as many steps; 0: none.
@@ -67,36 +75,37 @@ class Iterations {
   };
   struct Moment {
     Nanos at;
-    Paged paged;      // so far
-    Kernels kernels;  // so far
+    MemoryFigures memory;  // so far
+    Kernels kernels;       // so far
   };
   // Most of its kernels were the plan's, or it had most of the plan's, and much else (an evaluation).
   bool is_planned(Kernels kernels, std::uint64_t steps) const {
     const bool has_most = kernels.planned > 0 && 2 * kernels.planned * plan_.steps > plan_.kernels * steps;
     return 2 * kernels.planned > kernels.all || has_most;
   }
-  void report(const Moment& begin, bool goes_on) {
+  CountedIteration since(const Moment& begin, CountedIteration::Place place) const {
     const std::uint64_t steps = std::max<std::uint64_t>(1, steps_.size());
     const Kernels kernels{.all = end_.kernels.all - begin.kernels.all,
                           .planned = end_.kernels.planned - begin.kernels.planned};
-    const IterationFigures figures{.duration = excess(end_.at, begin.at),
-                                   .steps = steps,
-                                   .faults = end_.paged.faults - begin.paged.faults,
-                                   .in = end_.paged.in - begin.paged.in,
-                                   .out = end_.paged.out - begin.paged.out,
-                                   .waited = excess(end_.paged.waited, begin.paged.waited),
-                                   .kernels = kernels.all,
-                                   .planned_kernels = kernels.planned,
-                                   .planned = is_planned(kernels, steps)};
-    auto& all = session_.state.iterations;
-    goes_on ? all.replace_last(figures) : all.add(figures);
+    const MemoryFigures &before = begin.memory, &now = end_.memory;
+    IterationFigures figures{.duration = excess(end_.at, begin.at),
+                             .steps = steps,
+                             .faults = now.faults - before.faults,
+                             .waited = excess(now.stall, before.stall),
+                             .kernels = kernels.all,
+                             .planned_kernels = kernels.planned,
+                             .planned = is_planned(kernels, steps)};
+    for (const Tier below : {Tier::host, Tier::ssd}) {
+      figures.in += now.moved(below, Tier::device) - before.moved(below, Tier::device);
+      figures.out += now.moved(Tier::device, below) - before.moved(Tier::device, below);
+    }
+    return {place, figures};
   }
 
   struct Plan {
     std::uint64_t kernels = 0, steps = 0;
   };
 
-  Session& session_;
   Kernels kernels_;
   Plan plan_;
   bool started_ = false;

@@ -1,11 +1,8 @@
-#include "hook/torch/iterations.h"
+#include "runtime/iterations.h"
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <vector>
-
-#include "session/session.h"
 
 namespace spillway {
 namespace {
@@ -14,16 +11,21 @@ namespace {
 struct IterationsTest : testing::Test {
   void step(const std::vector<Updated>& written) {
     next();
-    iterations.step_ended(now, paged, written);
+    count(iterations.step_ended(now, memory, written));
   }
   void backward() {
     next();
-    iterations.backward_ended(now, paged);
+    count(iterations.backward_ended(now, memory));
+  }
+  void count(const CountedIteration& one) {
+    if (one.place == CountedIteration::Place::first) counted.clear();
+    if (one.place == CountedIteration::Place::last) counted.pop_back();
+    counted.push_back(one);
   }
   void next() {
-    iterations.training_starts(now, paged);
+    iterations.training_starts(now, memory);
     now += Nanos{1'000'000'000};
-    paged.in += 1_MiB;
+    memory.moved(Tier::ssd, Tier::device) += 1_MiB;
   }
   struct Seen {
     std::uint64_t steps, seconds, mib_in;
@@ -31,17 +33,15 @@ struct IterationsTest : testing::Test {
   };
   std::vector<Seen> seen() const {
     std::vector<Seen> all;
-    for (std::size_t i = 0; i < session->state.iterations.size(); ++i) {
-      const IterationFigures one = session->state.iterations[i];
-      all.push_back({one.steps, one.duration.value / 1'000'000'000, one.in.value >> 20});
-    }
+    for (const CountedIteration& one : counted)
+      all.push_back({one.figures.steps, one.figures.duration.value / 1'000'000'000, one.figures.in.value >> 20});
     return all;
   }
 
-  std::unique_ptr<Session> session = std::make_unique<Session>();
-  Iterations iterations{*session};
+  Iterations iterations;
+  std::vector<CountedIteration> counted;
   Nanos now{5};
-  Paged paged;
+  MemoryFigures memory;
 };
 
 const std::vector<Updated> kFirst{{{1}, {}}, {{2}, {}}}, kSecond{{{3}, {}}},
@@ -83,15 +83,14 @@ TEST_F(IterationsTest, OneIsPlannedThatHasMostOfThePlanOrLittleElse) {
     bool expected;
   };
   const auto check = [&](std::uint64_t kernels, std::uint64_t steps, const std::vector<Case>& cases) {
-    iterations.training_starts(now, paged);
+    iterations.training_starts(now, memory);
     iterations.follows(kernels, steps);
     for (const auto& [all, planned, expected] : cases) {
       for (int kernel = 0; kernel < all; ++kernel) iterations.kernel_ended(kernel < planned);
       step(kFirst);
-      const IterationFigures last = session->state.iterations.last().record;
-      EXPECT_EQ(last.planned != 0, expected) << all << " " << planned;
-      EXPECT_EQ(last.kernels, static_cast<std::uint64_t>(all));
-      EXPECT_EQ(last.planned_kernels, static_cast<std::uint64_t>(planned));
+      EXPECT_EQ(counted.back().figures.planned != 0, expected) << all << " " << planned;
+      EXPECT_EQ(counted.back().figures.kernels, static_cast<std::uint64_t>(all));
+      EXPECT_EQ(counted.back().figures.planned_kernels, static_cast<std::uint64_t>(planned));
     }
   };
   check(0, 0, {{10, 0, false}, {0, 0, false}});
