@@ -146,10 +146,11 @@ class Hook {
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};
-  DiskWork disk_work_;
-  std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since
-  std::mutex watching_mutex_;            // of the next; nothing else is taken under it
+  std::mutex watching_mutex_;  // of the next; nothing else is taken under it
   std::function<void(bool)> watch_operators_;
+
+  DiskWork disk_work_;
+  std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since; written by that work alone
 
   std::mutex mutex_;  // guards what follows
   std::optional<Recorder> recorder_;
