@@ -1,4 +1,4 @@
-#include "machines/cpu/forked_children.h"
+#include "machines/cpu/children/forked_children.h"
 
 #include <fmt/format.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "machines/cpu/snapshots.h"
+#include "machines/cpu/children/snapshots.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "machines/cpu/snapshots.h"
+#include "machines/cpu/children/snapshots.h"
 #include "machines/cpu/userfault.h"
 
 namespace spillway {
