@@ -70,8 +70,9 @@ Pager::Pager(PagerConfig config, EvictionMethod method, std::unique_ptr<SpillFil
       guard_(std::make_unique<ForkGuard>(machine_->range().begin(), machine_->range().bytes(),
                                          and_of(machine_->descriptors(), journal_.get()),
                                          ForkPort{.before = [this] { return before_fork(); },
-                                                  .after = [this] { machine_->fork_is_over(); },
-                                                  .in_child = [this] { return machine_->enter_child(); }})) {}
+                                                  .after = [this] { machine_->children().fork_is_over(); },
+                                                  .in_child = [this] { return machine_->children().enter_child(); }})) {
+}
 
 Result<Pager::Found> Pager::check(const PagerConfig& config) {
   TRY(const PagerSize size, size_of(config));
@@ -316,7 +317,7 @@ void Pager::reserve_for_copies() {
 
 // With the mutex held.
 std::uint32_t Pager::slots_for_children() {
-  if (!machine_->serves_children()) slots_for_children_ = 0;
+  if (!machine_->children().is_serving()) slots_for_children_ = 0;
   return slots_for_children_;
 }
 
@@ -333,7 +334,7 @@ std::optional<UniqueFd> Pager::before_fork() {
     const std::lock_guard lock(mutex_);
     slots_for_children();  // Those of children that have ended are nobody's.
   }
-  const auto demand = machine_->fork_begins(std::move(ours));
+  const auto demand = machine_->children().begin_fork(std::move(ours));
   if (!demand) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const std::uint64_t own = slots_needed(heap_.blocks_in_use()), all = file_->capacity_slots();
@@ -343,7 +344,7 @@ std::optional<UniqueFd> Pager::before_fork() {
   const DiskWait wait(config_.asks_for_space);
   if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
-  machine_->allow_for_children(slots_for_children());
+  machine_->children().allow(slots_for_children());
   return theirs;
 }
 
