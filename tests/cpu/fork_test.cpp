@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 
 #include "in_child.h"
 #include "machines/cpu/block_io.h"
 #include "pager_support.h"
+#include "random_program.h"
 
 namespace spillway {
 namespace {
@@ -389,6 +391,28 @@ TEST_P(ForkTest, NobodyButTheChildWaitsForWhatItReads) {
   EXPECT_TRUE(all_hold(tensors, 100));
 }
 
+TEST_P(ForkTest, AChildIsNotGivenWhatIsLostWhileItIsRead) {
+  HoldingIo::Held held;
+  PagerConfig tight = config();
+  tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want
+  tight.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<HoldingIo>(std::move(io), held,
+                                       [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; });
+  };
+  auto pager = started(tight);
+  const auto tensors = more_than_fits(*pager);
+  WaitingChild child([&] { return holds(tensors[1], ChildServer::kPieceBytes, 1) ? 0 : 1; });
+  held.on = true;
+  child.go();
+  eventually([&] { return held.count == 1; });
+  // The last ones take what may be kept.
+  for (std::size_t index = kTensors; index-- > 0;) fill(tensors[index], kLarge, 100 + index);
+  held.on = false;
+  const int status = child.status();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_TRUE(all_hold(tensors, 100));
+}
+
 TEST_P(ForkTest, OnlyWhoWritesMoreThanIsKeptAtATimeWaits) {
   HoldingIo::Held held;
   PagerConfig roomy = config();
@@ -469,6 +493,38 @@ TEST_P(ForkTest, AChildHoldsNothingOfItsParents) {
   });
   EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
   EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+TEST_P(ForkTest, ChildrenOfARandomProgramSeeItsTensorsAsTheyWere) {
+  constexpr std::uint64_t kSeed = 23;
+  PagerConfig small = config();
+  small.device = kBlockBytes * 12;
+  small.ssd_capacity = 1024_MiB;
+  small.keeps_copies = true;
+  small.around_io = [&](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), kSeed); };
+  auto pager = started(small);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    Program program(*pager, kSeed + 1, {.most_bytes = 16 << 20});
+    while (!stop) program.step();
+    program.finish();
+  });
+  Program program(*pager, kSeed, {.most_bytes = 32 << 20});
+  std::deque<WaitingChild> children;
+  for (unsigned step = 0; step < 60 * effort(); ++step) {
+    program.step();
+    if (step % 10 != 0) continue;
+    if (!children.empty()) children.back().go();  // It reads while the program goes on.
+    children.emplace_back([&] { return program.holds_its_bytes() ? 0 : 1; });
+    if (children.size() < 4) continue;
+    EXPECT_TRUE(succeeded(children.front().status())) << step;
+    children.pop_front();
+  }
+  children.back().go();
+  for (WaitingChild& child : children) EXPECT_TRUE(succeeded(child.status()));
+  stop = true;
+  other.join();
+  program.finish();
 }
 
 // Threads write all the time; each keeps the rule that all words of its tensor are equal but while it writes them, and

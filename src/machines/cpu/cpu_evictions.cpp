@@ -279,7 +279,7 @@ void CpuMachine::settle_kept() {
   std::erase_if(kept_, [&](BlockId id) {
     Block& block = at(id);
     if (block.kept_reported || inbox_.allocations(id) != block.told_allocations) return false;
-    if (block.tensors == 0 && !keep_for_children(id)) return false;
+    if (block.tensors == 0 && !keep_for_children(id)) return false;  // That is no refusal.
     if (block.tensors == 0 && try_discard(id)) {
       block.kept = false;
       return true;

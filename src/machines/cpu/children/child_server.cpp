@@ -63,7 +63,7 @@ void ChildServer::take_snapshot(ForkGate::Ticket fork, UniqueFd socket) {
 void ChildServer::collect() {
   if (children_.empty()) return;
   children_.collect([&](SnapshotId snapshot) { kept_.hold(snapshot); },
-                    [&](ChildId child, std::byte* address) { serve(child, address); },
+                    [&](ChildId child, std::byte* address) { serve({child, address}); },
                     [&](SnapshotId snapshot) { let_go(snapshot); });
   if (kept_.kept() - kept_at_look_ < kKeptBetweenLooks) return;
   kept_at_look_ = kept_.kept();
@@ -86,10 +86,10 @@ void ChildServer::end(const ForkedChildren::Child& child, std::string_view why) 
   if (machine_.on_child_ended) machine_.on_child_ended(sentence);
 }
 
-void ChildServer::serve(ChildId who, std::byte* address) {
-  const ForkedChildren::Child* child = children_.find(who);
+void ChildServer::serve(const Fault& fault) {
+  const ForkedChildren::Child* child = children_.find(fault.child);
   if (child == nullptr) return;  // It has ended.
-  const BlockId id{machine_.range.index_of(address)};
+  const BlockId id = block_of(fault);
   const KeptBlocks::Seen seen = kept_.find(child->snapshot, id);
   using Where = KeptBlocks::Seen::Where;
   if (seen.where == Where::lost)
@@ -97,9 +97,9 @@ void ChildServer::serve(ChildId who, std::byte* address) {
                "it wants a tensor as it was when the process was forked, and that could not be kept: the SSD had "
                "no space (give more with --ssd-capacity, free some, or fork fewer processes) or failed, or the "
                "parent held the tensor's pages (direct I/O)");
-  if (seen.where == Where::nowhere) return give(*child, address, nullptr);
-  if (seen.place.bytes == nullptr) return start_read({who, address, seen.place.slot});
-  give(*child, address, seen.place.bytes + (piece_of(address) - machine_.range.block(id.value)));
+  if (seen.where == Where::nowhere) return give(*child, fault.address, nullptr);
+  if (seen.place.bytes == nullptr) return start_read({fault, seen.place.slot});
+  give(*child, fault.address, seen.place.bytes + (piece_of(fault.address) - machine_.range.block(id.value)));
 }
 
 // Its piece has these bytes; null: zeroes.
@@ -122,12 +122,12 @@ bool ChildServer::may_read() const {
 }
 
 void ChildServer::start_read(const Read& read) {
-  if (!may_read()) return waiting_.push_back({read.child, read.address});
+  if (!may_read()) return waiting_.push_back(read.fault);
   std::uint32_t number = 0;
   while (reads_[number]) ++number;
   reads_[number] = read;
-  const std::byte* block = machine_.range.block(machine_.range.index_of(read.address));
-  const auto from = static_cast<std::uint64_t>(piece_of(read.address) - block);
+  const std::byte* block = machine_.range.block(block_of(read.fault).value);
+  const auto from = static_cast<std::uint64_t>(piece_of(read.fault.address) - block);
   start_({.id = machine_.range.blocks() + KeptBlocks::kMostWrites + number,
           .write = false,
           .memory = buffer_of(number),
@@ -149,22 +149,22 @@ void ChildServer::ended(const Completion& completion) {
   while (!waiting_.empty() && may_read()) {
     const Fault next = waiting_.front();
     waiting_.pop_front();
-    serve(next.child, next.address);
+    serve(next);
   }
 }
 
 void ChildServer::finish_read(std::uint32_t number, int error) {
   CHECK(reads_[number].has_value());
   const Read read = *std::exchange(reads_[number], std::nullopt);
-  const ForkedChildren::Child* child = children_.find(read.child);
+  const ForkedChildren::Child* child = children_.find(read.fault.child);
   if (child == nullptr) return;
-  const KeptBlocks::Seen seen = kept_.find(child->snapshot, {machine_.range.index_of(read.address)});
+  const KeptBlocks::Seen seen = kept_.find(child->snapshot, block_of(read.fault));
   const bool is_still_there =
       seen.where == KeptBlocks::Seen::Where::there && seen.place.bytes == nullptr && seen.place.slot == read.slot;
-  if (!is_still_there) return serve(read.child, read.address);
+  if (!is_still_there) return serve(read.fault);
   if (error != 0)
     return end(*child, fmt::format("a tensor of its parent cannot be copied for it: {}", errno_text(error)));
-  give(*child, read.address, buffer_of(number));
+  give(*child, read.fault.address, buffer_of(number));
 }
 
 std::size_t ChildServer::under_way() const {

@@ -78,19 +78,23 @@ class ChildServer {
   std::size_t under_way() const;
 
  private:
-  struct Read {
+  struct Fault {
     ChildId child;
-    std::byte* address;  // of the fault
+    std::byte* address;
+  };
+  struct Read {
+    Fault fault;
     std::uint32_t slot;
   };
-  void serve(ChildId child, std::byte* address);
+  void serve(const Fault& fault);
   void start_read(const Read& read);
   void finish_read(std::uint32_t number, int error);
-  void give(const ForkedChildren::Child& child, std::byte* address, const std::byte* piece);
+  void give(const ForkedChildren::Child& child, std::byte* address, const std::byte* bytes);
   void end(const ForkedChildren::Child& child, std::string_view why);
   void let_go(SnapshotId snapshot);
   void drop_ended();
   bool may_read() const;
+  BlockId block_of(const Fault& fault) const { return {machine_.range.index_of(fault.address)}; }
   std::byte* buffer_of(std::uint32_t read) const {
     return buffers_.block(KeptBlocks::kMostWrites) + read * kPieceBytes;
   }
@@ -101,11 +105,7 @@ class ChildServer {
   MemoryRange buffers_;  // untouched as long as nothing is kept or read
   KeptBlocks kept_;
   std::array<std::optional<Read>, kMostReads> reads_;
-  struct Fault {
-    ChildId child;
-    std::byte* address;
-  };
-  std::deque<Fault> waiting_;
+  std::deque<Fault> waiting_;       // until one of these may start
   std::uint64_t kept_at_look_ = 0;  // so much when it was last looked whether children are there
   bool has_forked_ = false;
   ForkGate gate_;
