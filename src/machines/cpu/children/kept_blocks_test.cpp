@@ -32,7 +32,7 @@ int get(const std::byte* block) {
 // A machine whose blocks have numbers for contents, which no two share, and a disk that ends transfers in any order.
 class KeepingMachine {
  public:
-  static constexpr std::uint32_t kBlocks = 4, kSlots = 12, kFirstTransfer = 100;
+  static constexpr std::uint32_t kBlocks = 4, kSlots = 16, kFirstTransfer = 100;
 
   KeepingMachine() : kept(kBlocks, buffers_.get(), kFirstTransfer, port()) {
     for (Block& block : blocks_) {
@@ -225,27 +225,30 @@ RC_GTEST_PROP(KeptBlocksProperty, EachSnapshotSeesItsMomentWhateverTheDiskDoes, 
   for (int step = 0; step < steps; ++step) {
     const BlockId id{*rc::gen::inRange(0u, KeepingMachine::kBlocks)};
     const bool is_here = !machine.at(id).slot && machine.at(id).contents != kNone;
-    switch (*rc::gen::inRange(0, 9)) {
+    switch (*rc::gen::inRange(0, 12)) {
       case 0:
+      case 1:
         if (machine.sees.size() < 4) machine.take();
         break;
-      case 1:
       case 2:
+      case 3:
         if (!machine.at(id).slot) machine.write(id);
         break;
-      case 3:
+      case 4:
         if (is_here) machine.evict(id);
         break;
-      case 4:
+      case 5:
         if (machine.at(id).slot) machine.fetch(id);
         break;
-      case 5:
+      case 6:
         if (machine.at(id).contents != kNone) machine.discard(id);
         break;
-      case 6:
+      case 7:
+      case 8:
         if (is_here) machine.discard_with_frame(id);
         break;
-      case 7:
+      case 9:
+      case 10:
         if (machine.has_transfers())
           machine.end_transfer(*rc::gen::inRange(0u, 99u), *rc::gen::inRange(0, 6) == 0);
         else
@@ -264,30 +267,50 @@ RC_GTEST_PROP(KeptBlocksProperty, EachSnapshotSeesItsMomentWhateverTheDiskDoes, 
   RC_ASSERT(!machine.kept.is_needed());
 }
 
-// Somebody who waits is heard of: as soon as a write has ended there is a buffer.
-TEST(KeptBlocks, WhoeverFindsNoBufferWaitsForOneWriteOnly) {
-  std::vector<std::uint32_t> started;
-  const auto memory = std::make_unique<std::byte[]>(kBlockBytes.value);
-  const auto buffers = std::make_unique<std::byte[]>(KeptBlocks::kMostWrites * kBlockBytes.value);
+// Six blocks that are in memory, all of them wanted.
+struct SixWanted {
+  std::vector<std::uint32_t> started;  // transfers
+  std::vector<std::byte*> given_up;    // frames
+  Bytes2M memory = new_block();
+  Bytes2M buffers = std::make_unique<std::byte[]>(KeptBlocks::kMostWrites * kBlockBytes.value);
   std::uint32_t slot = 0;
-  KeptBlocks kept(6, buffers.get(), 0,
-                  {.place = [&](BlockId) { return KeptBlocks::Place{.bytes = memory.get()}; },
+  KeptBlocks kept{6,
+                  buffers.get(),
+                  0,
+                  {.place = [this](BlockId) { return KeptBlocks::Place{.bytes = memory.get()}; },
                    .protect = [](BlockId) { return KeptBlocks::Found{true, true}; },
-                   .take_slot = [&] { return std::optional(slot++); },
+                   .take_slot = [this] { return std::optional(slot++); },
                    .give_back_slot = [](std::uint32_t) {},
                    .slot_is_ours = [](BlockId) {},
-                   .give_up_frame = [](std::byte*) {},
-                   .start = [&](const Transfer& transfer) { started.push_back(transfer.id); }});
-  kept.allow(6);
-  EXPECT_EQ(kept.take().could_want, 6u);
-  for (std::uint32_t id = 0; id < KeptBlocks::kMostWrites; ++id) EXPECT_TRUE(kept.keep({id}));
-  EXPECT_EQ(started.size(), KeptBlocks::kMostWrites);
-  EXPECT_FALSE(kept.keep({4}));
-  EXPECT_TRUE(kept.keep({0}));  // It is kept already.
-  kept.ended(started[2], 0);
-  EXPECT_TRUE(kept.keep({4}));
-  EXPECT_FALSE(kept.keep({5}));
-  EXPECT_EQ(started.back(), started[2]);
+                   .give_up_frame = [this](std::byte* frame) { given_up.push_back(frame); },
+                   .start = [this](const Transfer& transfer) { started.push_back(transfer.id); }}};
+  SixWanted() {
+    kept.allow(6);
+    EXPECT_EQ(kept.take().could_want, 6u);
+  }
+};
+
+TEST(KeptBlocks, WhoeverFindsNoBufferWaitsForOneWriteOnly) {
+  SixWanted six;
+  for (std::uint32_t id = 0; id < KeptBlocks::kMostWrites; ++id) EXPECT_TRUE(six.kept.keep({id}));
+  EXPECT_EQ(six.started.size(), KeptBlocks::kMostWrites);
+  EXPECT_FALSE(six.kept.keep({4}));
+  EXPECT_TRUE(six.kept.keep({0}));  // It is kept already.
+  six.kept.ended(six.started[2], 0);
+  EXPECT_TRUE(six.kept.keep({4}));
+  EXPECT_FALSE(six.kept.keep({5}));
+  EXPECT_EQ(six.started.back(), six.started[2]);
+}
+
+TEST(KeptBlocks, FramesAreWrittenInTurn) {
+  SixWanted six;
+  std::array<std::byte, 6> frames{};
+  for (std::uint32_t id = 0; id < 6; ++id) six.kept.take_frame({id}, &frames[id]);
+  EXPECT_EQ(six.started.size(), KeptBlocks::kMostWrites);
+  six.kept.ended(six.started[1], 0);
+  six.kept.ended(six.started[3], EIO);
+  EXPECT_EQ(six.started.size(), 6u);
+  EXPECT_EQ(six.given_up, (std::vector{&frames[1], &frames[3]}));
 }
 
 }  // namespace
