@@ -39,8 +39,8 @@ Pager::Pager(PagerConfig config, std::unique_ptr<CpuDevice> device, std::unique_
       guard_(std::make_unique<ForkGuard>(machine().range().begin(), machine().range().bytes(),
                                          and_of(machine().descriptors(), journal_.get()),
                                          ForkPort{.before = [this] { return before_fork(); },
-                                                  .after = [this] { machine().fork_is_over(); },
-                                                  .in_child = [this] { return machine().enter_child(); }})),
+                                                  .after = [this] { machine().children().fork_is_over(); },
+                                                  .in_child = [this] { return machine().children().enter_child(); }})),
       loop_(*device_, config_, journal_.get(), {&traffic_}) {}
 
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 
 #include "in_child.h"
 #include "machines/cpu/block_io.h"
 #include "pager_support.h"
+#include "random_program.h"
 
 namespace spillway {
 namespace {
@@ -29,10 +31,17 @@ class WaitingChild {
     char byte;
     ::_exit(::read(pipe_[0], &byte, 1) == 1 ? body() : 99);
   }
-  int status_after_go() {
+  void go() {
     CHECK(::write(pipe_[1], "", 1) == 1);
     ::close(pipe_[0]);
     ::close(pipe_[1]);
+  }
+  int status_after_go() {
+    go();
+    return status();
+  }
+  void kill() { CHECK(::kill(child_, SIGKILL) == 0); }
+  int status() {
     int status = 0;
     CHECK(::waitpid(child_, &status, 0) == child_);
     return status;
@@ -312,6 +321,129 @@ TEST_P(ForkTest, AChildIsEndedWhereTheDiskFails) {
   EXPECT_TRUE(all_hold(tensors, 200));
 }
 
+TEST_P(ForkTest, ABlockThatCouldNotBeKeptEndsOnlyTheChildThatAsksForIt) {
+  std::atomic<bool> fails{false};
+  PagerConfig failing = config();
+  failing.device = 400_MiB;
+  failing.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return fails ? EIO : 0; });
+  };
+  auto pager = started(failing);
+  const auto tensors = more_than_fits(*pager);
+  WaitingChild asks([&] { return holds(tensors[0], kLarge, 0) ? 0 : 1; });
+  WaitingChild does_not([&] {
+    for (std::size_t index = 1; index < kTensors; ++index)
+      if (!holds(tensors[index], kLarge, index)) return 1;
+    return 0;
+  });
+  fails = true;
+  fill(tensors[0], kLarge, 100);
+  fails = false;
+  for (std::size_t index = 1; index < kTensors; ++index) fill(tensors[index], kLarge, 100 + index);
+  const int status = asks.status_after_go();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_TRUE(succeeded(does_not.status_after_go()));
+  EXPECT_TRUE(all_hold(tensors, 100));
+}
+
+// What a script does meanwhile: kernels, new tensors, writes to and reads of those that are away.
+void go_on(Pager& pager, const std::vector<std::byte*>& tensors, std::size_t seed) {
+  const StreamId stream = pager.this_stream();
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const ByteExtent extent{tensors[index], kLarge, true};
+    pager.kernel_ready(stream, {}, {&extent, 1});
+    EXPECT_TRUE(holds(tensors[index], kLarge, index));
+    fill(tensors[index], kLarge, seed + index);
+    pager.kernel_done(stream);
+  }
+  std::byte* another = granted(pager, kLarge / 2);
+  fill(another, kLarge / 2, seed);
+  EXPECT_TRUE(holds(another, kLarge / 2, seed));
+  pager.free(another);
+  EXPECT_TRUE(all_hold(tensors, seed));
+}
+
+TEST_P(ForkTest, NobodyButTheChildWaitsForWhatItReads) {
+  HoldingIo::Held held;
+  PagerConfig roomy = config();
+  roomy.ssd_capacity = 1024_MiB;
+  roomy.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<HoldingIo>(std::move(io), held,
+                                       [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; });
+  };
+  auto pager = started(roomy);
+  const auto tensors = more_than_fits(*pager);  // The first ones are away, the last one is there.
+  WaitingChild waits([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  WaitingChild other([&] { return holds(tensors.back(), kLarge, kTensors - 1) ? 0 : 1; });
+  WaitingChild dies([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  held.on = true;
+  waits.go();
+  eventually([&] { return held.count == 1; });
+  EXPECT_TRUE(succeeded(other.status_after_go()));
+  dies.go();
+  eventually([&] { return held.count == 2; });
+  dies.kill();
+  EXPECT_TRUE(WIFSIGNALED(dies.status()));
+  go_on(*pager, tensors, 100);
+  EXPECT_EQ(held.count, 2u);
+  held.on = false;
+  EXPECT_TRUE(succeeded(waits.status()));
+  EXPECT_TRUE(all_hold(tensors, 100));
+}
+
+TEST_P(ForkTest, AChildIsNotGivenWhatIsLostWhileItIsRead) {
+  HoldingIo::Held held;
+  PagerConfig tight = config();
+  tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want
+  tight.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<HoldingIo>(std::move(io), held,
+                                       [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; });
+  };
+  auto pager = started(tight);
+  const auto tensors = more_than_fits(*pager);
+  WaitingChild child([&] { return holds(tensors[1], ChildServer::kPieceBytes, 1) ? 0 : 1; });
+  held.on = true;
+  child.go();
+  eventually([&] { return held.count == 1; });
+  // The last ones take what may be kept.
+  for (std::size_t index = kTensors; index-- > 0;) fill(tensors[index], kLarge, 100 + index);
+  held.on = false;
+  const int status = child.status();
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  EXPECT_TRUE(all_hold(tensors, 100));
+}
+
+TEST_P(ForkTest, OnlyWhoWritesMoreThanIsKeptAtATimeWaits) {
+  HoldingIo::Held held;
+  PagerConfig roomy = config();
+  roomy.device = 400_MiB;  // All is there: what is written is kept for children.
+  roomy.around_io = [&](std::unique_ptr<BlockIo> io) {
+    return std::make_unique<HoldingIo>(std::move(io), held, [](const Transfer& transfer) { return transfer.write; });
+  };
+  auto pager = started(roomy);
+  const auto tensors = more_than_fits(*pager);
+  const std::vector<std::byte*> read_only(tensors.begin() + 1, tensors.end());
+  WaitingChild child([&] { return all_hold(tensors, 0) ? 0 : 1; });
+  held.on = true;
+  std::atomic<bool> written{false};
+  std::thread writer([&] {
+    fill(tensors[0], kLarge, 100);
+    written = true;
+  });
+  eventually([&] { return held.count == KeptBlocks::kMostWrites; });
+  EXPECT_TRUE(all_hold(read_only, 1));
+  std::byte* another = granted(*pager, kLarge / 2);
+  fill(another, kLarge / 2, 7);
+  EXPECT_TRUE(holds(another, kLarge / 2, 7));
+  EXPECT_FALSE(written);
+  EXPECT_TRUE(succeeded(child.status_after_go()));  // It needs no disk: nothing has been written yet.
+  writer.join();                                    // Nobody wants the rest any more.
+  EXPECT_EQ(held.count, KeptBlocks::kMostWrites);
+  held.on = false;
+  EXPECT_TRUE(holds(tensors[0], kLarge, 100) && all_hold(read_only, 1));
+  eventually([&] { return pager->stats().held[Tier::ssd] == Bytes{}; });
+}
+
 TEST_P(ForkTest, AChildThatCannotBeServedIsToldWhyAndDies) {
   auto pager = started(config());
   const auto tensors = more_than_fits(*pager);
@@ -361,6 +493,38 @@ TEST_P(ForkTest, AChildHoldsNothingOfItsParents) {
   });
   EXPECT_TRUE(succeeded(end.status)) << end.status << end.text;
   EXPECT_TRUE(all_hold(tensors, 0));
+}
+
+TEST_P(ForkTest, ChildrenOfARandomProgramSeeItsTensorsAsTheyWere) {
+  constexpr std::uint64_t kSeed = 23;
+  PagerConfig small = config();
+  small.device = kBlockBytes * 12;
+  small.ssd_capacity = 1024_MiB;
+  small.keeps_copies = true;
+  small.around_io = [&](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), kSeed); };
+  auto pager = started(small);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    Program program(*pager, kSeed + 1, {.most_bytes = 16 << 20});
+    while (!stop) program.step();
+    program.finish();
+  });
+  Program program(*pager, kSeed, {.most_bytes = 32 << 20});
+  std::deque<WaitingChild> children;
+  for (unsigned step = 0; step < 60 * effort(); ++step) {
+    program.step();
+    if (step % 10 != 0) continue;
+    if (!children.empty()) children.back().go();  // It reads while the program goes on.
+    children.emplace_back([&] { return program.holds_its_bytes() ? 0 : 1; });
+    if (children.size() < 4) continue;
+    EXPECT_TRUE(succeeded(children.front().status())) << step;
+    children.pop_front();
+  }
+  children.back().go();
+  for (WaitingChild& child : children) EXPECT_TRUE(succeeded(child.status()));
+  stop = true;
+  other.join();
+  program.finish();
 }
 
 // Threads write all the time; each keeps the rule that all words of its tensor are equal but while it writes them, and

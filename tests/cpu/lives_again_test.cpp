@@ -134,8 +134,8 @@ TEST_P(CpuMachineTest, AForkedChildWantsNothingOfWhatHasHadNoFrame) {
   const UniqueFd childs(sockets[1]);
   std::optional<std::uint32_t> wanted;
   std::thread script([&] {
-    wanted = machine.fork_begins(UniqueFd(sockets[0]));
-    machine.fork_is_over();
+    wanted = machine.children().begin_fork(UniqueFd(sockets[0]));
+    machine.children().fork_is_over();
     machine.inbox().kernel_done({{0}}, true);
   });
   EXPECT_TRUE(std::holds_alternative<KernelDone>(all.rig.next()));

@@ -55,6 +55,11 @@ class Program {
   void finish() {
     while (!tensors_.empty()) release(tensors_.size() - 1);
   }
+  bool holds_its_bytes() const {
+    return std::ranges::all_of(tensors_, [](const ShadowedTensor& tensor) {
+      return std::memcmp(tensor.memory, tensor.shadow.data(), tensor.shadow.size()) == 0;
+    });
+  }
   // Some of the kernels from now on are this plan's.
   void follow(std::shared_ptr<const RunPlan> plan) { plan_ = std::move(plan); }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <ostream>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -80,6 +82,44 @@ class FailingIo final : public BlockIo {
   std::unique_ptr<BlockIo> io_;
   Fails fails_;
   std::vector<Completion> errors_;
+};
+
+// Holds back the ends of the transfers for which `which` says so.
+class HoldingIo final : public BlockIo {
+ public:
+  struct Held {
+    std::atomic<bool> on{false};
+    std::atomic<std::size_t> count{0};  // of those that wait
+  };
+  using Which = std::function<bool(const Transfer&)>;
+  HoldingIo(std::unique_ptr<BlockIo> io, Held& held, Which which)
+      : io_(std::move(io)), held_(held), which_(std::move(which)) {}
+
+  void start(const Transfer& transfer) override {
+    if (which_(transfer)) chosen_.insert(transfer.id);
+    io_->start(transfer);
+  }
+  Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
+    constexpr std::chrono::microseconds kTurn{1000};
+    std::vector<Completion> new_ones;
+    auto result = io_->wait(new_ones, late_.empty() ? timeout : std::min(timeout.value_or(kTurn), kTurn));
+    const bool on = held_.on;
+    for (const Completion& completion : new_ones)
+      (chosen_.erase(completion.id) > 0 && on ? late_ : ended).push_back(completion);
+    if (!on) {
+      ended.insert(ended.end(), late_.begin(), late_.end());
+      late_.clear();
+    }
+    held_.count = late_.size();
+    return result;
+  }
+
+ private:
+  std::unique_ptr<BlockIo> io_;
+  Held& held_;
+  Which which_;
+  std::set<std::uint32_t> chosen_;
+  std::vector<Completion> late_;
 };
 
 // Ends one transfer at a time, in the order in which they started, and tells when each starts and ends, on the run

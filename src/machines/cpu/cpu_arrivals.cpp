@@ -60,25 +60,32 @@ void CpuMachine::begin_arrival(Job& job) {
   if (!map_from_host(job)) awaiting_map_.push_back(move.id.value);
 }
 
+// All of them, for what has begun to arrive cannot be refused any more.
+bool CpuMachine::take_frames(Job& job) {
+  if (job.has_frames) return true;
+  if (!has_room(job.move.blocks.count)) return false;
+  device_in_use_ += job.move.blocks.count;
+  return job.has_frames = true;
+}
+
+// False: it waits for frames, or until what children want is kept.
 bool CpuMachine::map_from_host(Job& job) {
-  const BlockRange blocks = job.move.blocks;
-  if (!has_room(blocks.count)) return false;
-  for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+  if (!take_frames(job)) return false;
+  for (; job.settled < job.move.blocks.count; ++job.settled) {
+    const BlockId id{job.move.blocks.first.value + job.settled};
     if (at(id).blank) {
       at(id).state = BlockState::resident;
-      ++device_in_use_;
       if (!give_first_frame(id)) return true;
       ++job.blank;
       continue;
     }
-    keep_for_children(id);
+    if (!keep_for_children(id)) return false;
     if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
       give_up("map a block from host memory", error);
       return true;
     }
     mapped(id);
     at(id).state = BlockState::resident;
-    ++device_in_use_;
     --host_in_use_;
   }
   note_usage();
@@ -116,10 +123,7 @@ bool CpuMachine::start_chunk(Job& job) {
   const std::uint32_t rest = job.move.blocks.count - job.settled;
   const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency));
   if (chunk == 0) return false;
-  if (job.settled == 0) {  // All of them, for what has begun to arrive cannot be refused any more.
-    if (!has_room(job.move.blocks.count)) return false;
-    device_in_use_ += job.move.blocks.count;
-  }
+  if (!take_frames(job)) return false;
   job.chunk = chunk;
   for (std::uint32_t index = 0; index < chunk; ++index) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
@@ -159,7 +163,7 @@ void CpuMachine::finish_chunk(Job& job) {
       ++job.blank;
       continue;
     }
-    keep_for_children(id);
+    CHECK(keep_for_children(id));  // Its slot is kept, if anything.
     if (job.move.clean && block.has_slot) {
       if (!block.stored) block.stored = content_hash(block.buffer);
       copies_.insert(id);
@@ -185,6 +189,7 @@ void CpuMachine::mapped(BlockId id) {
 }
 
 void CpuMachine::transfer_ended(const Completion& completion) {
+  if (completion.id >= range_.blocks()) return children_.ended(completion);
   Block& block = at({completion.id});
   CHECK(block.transferring);
   block.transferring = false;
@@ -204,6 +209,8 @@ void CpuMachine::transfer_ended(const Completion& completion) {
 }
 
 void CpuMachine::pump() {
+  let_writers_go_on();
+  while (!returning_.empty() && end_return(jobs_.at(returning_.front()))) returning_.pop_front();
   populate_waiting();
   while (!awaiting_map_.empty() && map_from_host(jobs_.at(awaiting_map_.front()))) awaiting_map_.pop_front();
   start_reads();  // First, since each gives back a slot that a write may be short of.
@@ -240,7 +247,7 @@ void CpuMachine::refused(int error) {
 void CpuMachine::note_usage() {
   stats_.holds(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
   stats_.holds(Tier::host, kBlockBytes * host_in_use_);
-  stats_.holds(Tier::ssd, kBlockBytes * ssd_in_use_);
+  stats_.holds(Tier::ssd, kBlockBytes * (ssd_in_use_ + children_.slots()));
 }
 
 // Something waits for what only the script's threads can bring about, and those do not ring.
@@ -255,7 +262,7 @@ void CpuMachine::limit_waiting() {
   constexpr Nanos kBetweenLooks{100'000'000};  // at most, and many times what it is while something waits
   const Nanos looked = now();
   const Nanos since = std::min(looked - std::exchange(last_look_, looked), kBetweenLooks);
-  if (!waits_for_room() || writing_.count() + reading_.count() > 0) return waited_.reset();
+  if (!waits_for_room() || is_moving()) return waited_.reset();
   waited_ = waited_ ? *waited_ + since : Nanos{};
   if (*waited_ >= options_.patience)
     give_up(

@@ -157,7 +157,7 @@ std::unexpected<Error> CpuDevice::no_room(Bytes wanted, Tensors already, std::st
 }
 
 void CpuDevice::forget_ended_children() {
-  if (!machine_->serves_children()) slots_for_children_ = 0;
+  if (!machine_->children().is_serving()) slots_for_children_ = 0;
 }
 
 std::optional<CpuDevice::Fork> CpuDevice::begin_fork() {
@@ -167,7 +167,7 @@ std::optional<CpuDevice::Fork> CpuDevice::begin_fork() {
   // Two more will come from the child.
   for (const int spare : {::dup(ours.get()), ::dup(ours.get())})
     if (spare < 0 || ::close(spare) != 0) return std::nullopt;
-  const auto slots = machine_->fork_begins(std::move(ours));
+  const auto slots = machine_->children().begin_fork(std::move(ours));
   if (!slots) return std::nullopt;
   return Fork{std::move(theirs), *slots};
 }
@@ -183,7 +183,7 @@ void CpuDevice::promise_children(std::uint32_t slots, std::uint64_t blocks_of_te
   const DiskWait wait(config_.disk_waits, WaitsFor::space);
   if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
-  machine_->allow_for_children(slots_for_children_);
+  machine_->children().allow(slots_for_children_);
 }
 
 }  // namespace spillway

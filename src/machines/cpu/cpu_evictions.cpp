@@ -33,11 +33,10 @@ void CpuMachine::handle(const Move& move) {
 
 void CpuMachine::begin_eviction(Job& job) {
   const BlockRange blocks = job.move.blocks;
-  if (const int error = take_all_off(blocks); error != 0) {
-    for (BlockId id = blocks.first; id < blocks.end(); ++id.value) give_back_slot(id);
-    refused(error);
-    return refuse(job);
-  }
+  // Frames of what has died in host memory may still be written for children.
+  const bool has_room_below = job.move.to != Tier::host || host_in_use_ + blocks.count <= options_.host_frames;
+  job.refusal = has_room_below ? take_all_off(job) : EAGAIN;
+  if (job.refusal != 0) return come_back(job);
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
     block.lower = job.move.to;
@@ -74,18 +73,18 @@ bool CpuMachine::has_current_copy(const Block& block) {
   return current;
 }
 
-// All or none; 0 or an errno.
-int CpuMachine::take_all_off(BlockRange blocks) {
-  for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    const int error = take_off(id);
-    if (error == 0) continue;
-    put_back({blocks.first, id.value - blocks.first.value});
-    return error;
+// 0 or an errno; all must come back then.
+int CpuMachine::take_all_off(Job& job) {
+  while (job.off < job.move.blocks.count) {
+    const BlockId id{job.move.blocks.first.value + job.off};
+    if (const int error = take_off(id); error != 0) return error;
+    ++job.off;
+    if (lives_again(id)) return EAGAIN;
   }
   return 0;
 }
 
-// See Note [A dead block that lives again]; 0 or an errno.
+// 0 or an errno.
 int CpuMachine::take_off(BlockId id) {
   if (at(id).blank) {
     std::erase(awaiting_frame_, id);
@@ -96,29 +95,71 @@ int CpuMachine::take_off(BlockId id) {
   bool came_back = false;
   if (const int error = mapper_->take_off(address(id), at(id).buffer, came_back); error != 0) {
     mapped_[id.value].store(true, std::memory_order_relaxed);
-    if (came_back && snapshots_.wants(id)) snapshots_.lose(id);  // Anybody may have written to it.
+    if (came_back) children_.lose(id);  // Anybody may have written to it.
     return error;
   }
   // A page that is swapped out takes its protection along, and a frame must have none.
-  if (has_forked_ && at(id).buffer != address(id)) userfault_.protect(at(id).buffer, kBlockBytes.value, false);
-  if (inbox_.allocations(id) == at(id).told_allocations) return 0;
-  put_back({id, 1});
-  bell_.ring();  // The allocation is told next.
-  return EAGAIN;
+  if (children_.has_forked() && at(id).buffer != address(id))
+    userfault_.protect(at(id).buffer, kBlockBytes.value, false);
+  return 0;
 }
 
-void CpuMachine::put_back(BlockRange blocks) {
-  for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    if (at(id).blank) {
-      awaiting_frame_.push_back(id);
-      continue;
-    }
-    keep_for_children(id);
-    if (const int error = mapper_->put_back(address(id), at(id).buffer); error != 0)
-      return give_up("put a block back that was to leave", error);
-    at(id).buffer = nullptr;
-    mapped(id);
+// Of a block that has been taken off. See Note [A dead block that lives again].
+bool CpuMachine::lives_again(BlockId id) {
+  if (at(id).blank || inbox_.allocations(id) == at(id).told_allocations) return false;
+  bell_.ring();  // The allocation is told next.
+  return true;
+}
+
+// False: not before its bytes are kept for children.
+bool CpuMachine::put_back(BlockId id) {
+  Block& block = at(id);
+  if (block.blank) {
+    awaiting_frame_.push_back(id);
+    return true;
   }
+  // One that never left its place stays protected: who writes to it asks.
+  const bool stays_protected = block.buffer == address(id) && children_.wants(id);
+  if (!stays_protected) {
+    if (!keep_for_children(id)) return false;
+    if (const int error = mapper_->put_back(address(id), block.buffer); error != 0) {
+      give_up("put a block back that was to leave", error);
+      return true;
+    }
+  }
+  block.buffer = nullptr;
+  mapped(id);
+  return true;
+}
+
+// False: not all yet.
+bool CpuMachine::put_back(Job& job) {
+  for (; job.settled < job.off; ++job.settled)
+    if (!put_back({job.move.blocks.first.value + job.settled})) return false;
+  return true;
+}
+
+// The move is not done, and the executor hears of that as soon as its blocks are where they were.
+void CpuMachine::come_back(Job& job) {
+  CHECK(!job.is_returning);
+  job.is_returning = true;
+  for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) {
+    give_back_slot(id);
+    at(id).state = BlockState::leaving;
+  }
+  if (!end_return(job)) returning_.push_back(job.move.id.value);
+}
+
+bool CpuMachine::end_return(Job& job) {
+  if (!put_back(job)) return false;
+  for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::resident;
+  if (job.refusal == 0) {
+    answer(job, false);
+  } else {
+    refused(job.refusal);
+    refuse(job);
+  }
+  return true;
 }
 
 void CpuMachine::start_writes() {
@@ -145,27 +186,14 @@ void CpuMachine::send_back_writes() {
   while (!writes_.empty() && writing_.count() == 0 && reading_.count() == 0 && chunks_.empty()) {
     Job& job = jobs_.at(at(writes_.front()).job);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) writes_.erase(id);
-    undo_write(job);
-    refused(ENOSPC);
-    refuse(job);
-  }
-}
-
-void CpuMachine::undo_write(Job& job) {
-  const Move& move = job.move;
-  if (!job.undone) put_back(move.blocks);
-  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
-    give_back_slot(id);
-    at(id).state = BlockState::resident;
+    job.refusal = ENOSPC;
+    come_back(job);
   }
 }
 
 void CpuMachine::finish_write(Job& job) {
   const Move& move = job.move;
-  if (job.error != 0 || job.cancelled) {
-    undo_write(job);
-    return answer(job, false);
-  }
+  if (job.error != 0 || job.cancelled) return come_back(job);
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
     block.state = BlockState::stored;
@@ -181,14 +209,11 @@ void CpuMachine::handle(const Cancel& command) {
   const auto found = jobs_.find(command.move.value);
   if (found == jobs_.end()) return;  // Too late: the answer is on its way.
   Job& job = found->second;
-  if (job.move.from != Tier::device || job.cancelled) return;
+  if (job.move.from != Tier::device || job.cancelled || job.is_returning) return;
   job.cancelled = true;
   for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) job.rest -= writes_.erase(id);
   // A block that is copied stays where it is; one that is moved comes back when the kernel has let go of it.
-  if (options_.method == EvictionMethod::copy) {
-    job.undone = true;
-    put_back(job.move.blocks);
-  }
+  if (options_.method == EvictionMethod::copy) CHECK(put_back(job));
   if (job.rest == 0) finish_write(job);
 }
 
@@ -202,13 +227,13 @@ void CpuMachine::handle(const Discard& command) {
     CHECK(block.tensors == 0);
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
-      keep_for_children(id);
+      const bool has_frame = !std::exchange(block.blank, false) && command.tier == Tier::host;
+      if (has_frame)
+        children_.take_frame(id, std::exchange(block.buffer, nullptr));
+      else
+        CHECK(keep_for_children(id));
       block.state = BlockState::empty;
       give_back_slot(id);
-      if (!std::exchange(block.blank, false) && command.tier == Tier::host) {
-        mapper_->give_up_host(std::exchange(block.buffer, nullptr));
-        --host_in_use_;
-      }
       continue;
     }
     CHECK(block.state == BlockState::resident && !block.kept);
@@ -228,22 +253,33 @@ void CpuMachine::handle(const Discard& command) {
 
 // See Note [A dead block that lives again].
 bool CpuMachine::try_discard(BlockId id) {
+  if (!keep_for_children(id)) return false;
   Block& block = at(id);
-  if (const int error = take_off(id); error != 0) {
+  int error = take_off(id);
+  if (error == 0 && lives_again(id)) {
+    CHECK(put_back(id));
+    error = EAGAIN;
+  }
+  if (error != 0) {
     refused(error);
     return false;
   }
-  keep_for_children(id);
   mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
   block.state = BlockState::empty;
   --device_in_use_;
   return true;
 }
 
+void CpuMachine::give_up_host(std::byte* frame) {
+  mapper_->give_up_host(frame);
+  --host_in_use_;
+}
+
 void CpuMachine::settle_kept() {
   std::erase_if(kept_, [&](BlockId id) {
     Block& block = at(id);
     if (block.kept_reported || inbox_.allocations(id) != block.told_allocations) return false;
+    if (block.tensors == 0 && !keep_for_children(id)) return false;  // That is no refusal.
     if (block.tensors == 0 && try_discard(id)) {
       block.kept = false;
       return true;
@@ -258,18 +294,23 @@ void CpuMachine::settle_kept() {
 // Nothing moves, and there is less room than the executor believes: it has been told of the blocks that live again, and
 // has frames for them as soon as those of this arrival are free.
 void CpuMachine::refuse_arrival() {
-  if (!answers_.empty() || writing_.count() + reading_.count() > 0 || !chunks_.empty()) return;
+  if (!answers_.empty() || is_moving() || !chunks_.empty()) return;
   if (std::ranges::none_of(kept_, [&](BlockId id) { return at(id).kept_reported; })) return;
   if (awaiting_map_.empty() && reads_.empty()) return;
   Job& job = jobs_.at(awaiting_map_.empty() ? at(reads_.front()).job : awaiting_map_.front());
-  if (job.settled > 0) return;  // It has all its frames.
+  if (job.has_frames) return;
   awaiting_map_.empty() ? reads_.pop() : awaiting_map_.pop_front();
   for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
   refuse(job);
 }
 
 std::optional<std::uint32_t> CpuMachine::take_slot() {
-  if (copies_.empty() || file_.has_free_slot()) return file_.take();
+  const auto slot = copies_.empty() || file_.has_free_slot() ? file_.take() : take_slot_of_copy();
+  if (slot) children_.slot_is_taken(*slot);
+  return slot;
+}
+
+std::uint32_t CpuMachine::take_slot_of_copy() {
   Block& block = at(*copies_.begin());
   copies_.erase(copies_.begin());
   CHECK(block.has_slot && block.state == BlockState::resident);

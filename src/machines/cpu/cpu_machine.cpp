@@ -20,7 +20,7 @@ constexpr std::chrono::microseconds kRetry{1000};
 }  // namespace
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
-                       MemoryRange range, ForkedChildren children, MemoryRange bounce)
+                       MemoryRange range, ForkedChildren children, MemoryRange buffers_for_children)
     : options_(options),
       file_(file),
       bell_(std::move(bell)),
@@ -29,9 +29,8 @@ CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbe
       inbox_(options.range_blocks, bell_),
       blocks_(options.range_blocks),
       mapped_(new std::atomic<bool>[options.range_blocks] {}),
-      children_(std::move(children)),
-      snapshots_(options.range_blocks),
-      bounce_(std::move(bounce)) {}
+      children_({range_, inbox_, stats_, options_.on_child_ended}, port_for_children(), std::move(children),
+                std::move(buffers_for_children)) {}
 
 Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& options, SpillFile& file) {
   CHECK(options.device_frames > 1 && options.method != EvictionMethod::automatic);
@@ -40,9 +39,10 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
   TRY(MemoryRange range, MemoryRange::reserve(options.range_blocks));
   TRY_VOID(userfault.watch(range.begin(), range.bytes()));
   TRY(ForkedChildren children, ForkedChildren::make());
-  TRY(MemoryRange bounce, MemoryRange::reserve(1));
+  TRY(MemoryRange buffers_for_children, MemoryRange::reserve(ChildServer::kBufferBlocks));
   std::unique_ptr<CpuMachine> machine(new CpuMachine(options, file, std::move(bell), std::move(userfault),
-                                                     std::move(range), std::move(children), std::move(bounce)));
+                                                     std::move(range), std::move(children),
+                                                     std::move(buffers_for_children)));
   const auto make_mapper = options.method == EvictionMethod::move ? make_moving_mapper : make_copying_mapper;
   TRY(machine->mapper_, make_mapper(machine->userfault_, options.device_frames, options.host_frames));
   TRY(auto ring, Ring::open(file.fd(), machine->bell_, machine->children_.fd(),
@@ -57,7 +57,7 @@ Result<std::unique_ptr<CpuMachine>> CpuMachine::make(const CpuMachineOptions& op
 
 CpuMachine::~CpuMachine() {
   // The kernel must have let go of the buffers before they are unmapped, or a late read would hit whoever comes next.
-  for (std::size_t under_way = writing_.count() + reading_.count() - ended_meanwhile_.size(); under_way > 0;
+  for (std::size_t under_way = writing_.count() + reading_.count() + children_.under_way(); under_way > 0;
        under_way -= std::min(under_way, ended_.size())) {
     ended_.clear();
     if (!io_->wait(ended_, std::nullopt)) break;
@@ -106,10 +106,7 @@ Result<Stamped> CpuMachine::wait() {
     const bool look_again = waits_for_room() || !delayed_.empty() || !kept_.empty();
     const std::optional<std::chrono::microseconds> timeout = look_again ? std::optional(kRetry) : std::nullopt;
     ended_.clear();
-    if (std::exchange(waited_meanwhile_, false))
-      std::swap(ended_, ended_meanwhile_);
-    else
-      TRY_VOID(io_->wait(ended_, timeout));
+    TRY_VOID(io_->wait(ended_, timeout));
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
     delayed_.clear();
     delayed_are_waited_for_ = false;
@@ -122,7 +119,7 @@ Result<Stamped> CpuMachine::wait() {
 // Faults are taken before messages: whatever a thread told before it faulted is in the batch then.
 void CpuMachine::collect() {
   if (fault_queue_.take_overflow()) userfault_.wake(range_.begin(), range_.bytes());
-  if (!children_.empty()) collect_children();
+  children_.collect();
   while (const auto entry = fault_queue_.pop()) faults_.push_back(*entry);
   inbox_.take(batch_);
   batch_at_ = 0;
@@ -169,7 +166,7 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
     case Inbox::Kind::adopted:
       return Adopted{std::move(batch_.plans[message.adopted])};
     case Inbox::Kind::forking:
-      take_snapshot(message.fork, UniqueFd(message.socket));
+      children_.take_snapshot(message.fork, UniqueFd(message.socket));
       return std::nullopt;
     case Inbox::Kind::end:
       told_.release();
@@ -187,23 +184,18 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   const BlockId id{range_.index_of(entry.fault.address)};
   Block& block = at(id);
   const StreamId stream = streams_.of(entry.fault.thread);
-  const bool stays = block.state == BlockState::leaving && jobs_.at(block.job).undone;
-  const bool is_here = stays || block.state == BlockState::resident;
-  if (is_here && !block.blank) {
-    stall_.begin(id, stream, entry.at);
-    if (entry.fault.write_protected) {
-      let_write(id);
-    } else {
-      // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
-      keep_for_children(id);
-      if (userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0)
-        userfault_.wake(address(id), kBlockBytes.value);
+  stall_.begin(id, stream, entry.at);
+  if (is_mapped(id)) {
+    if (entry.fault.write_protected || children_.wants(id)) {  // Who misses a page asks again once the block is kept.
+      if (!let_write(id)) awaiting_write_.push_back(id);
+      return std::nullopt;
     }
+    // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
+    if (userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0) userfault_.wake(address(id), kBlockBytes.value);
     stall_.end(id, now());
     return std::nullopt;
   }
-  stall_.begin(id, stream, entry.at);
-  if (is_here) return std::nullopt;
+  if (block.state == BlockState::resident) return std::nullopt;  // It waits for its first frame.
   if (!std::exchange(block.awaited, true)) block.state == BlockState::empty ? stats_.first_touch() : stats_.fault();
   if (block.state == BlockState::leaving && options_.method == EvictionMethod::copy) {
     // Somebody writes to a block that is being copied out: it stays, and the writer goes on at once.

@@ -15,17 +15,15 @@
 #include "executor/machine.h"
 #include "machines/cpu/block_io.h"
 #include "machines/cpu/block_mapper.h"
+#include "machines/cpu/children/child_server.h"
 #include "machines/cpu/content_hash.h"
 #include "machines/cpu/cpu_stats.h"
 #include "machines/cpu/doorbell.h"
 #include "machines/cpu/eviction_method.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/fault_reader.h"
-#include "machines/cpu/fork_gate.h"
-#include "machines/cpu/forked_children.h"
 #include "machines/cpu/inbox.h"
 #include "machines/cpu/memory_range.h"
-#include "machines/cpu/snapshots.h"
 #include "machines/cpu/spill_file.h"
 #include "machines/cpu/stall_clock.h"
 #include "machines/cpu/streams.h"
@@ -70,13 +68,6 @@ struct CpuMachineOptions {
 //   any more. A block that waits for its first frame is blank: it has no bytes, so it leaves at once wherever it is to
 //   go, and gets a frame without contents when it comes back. An arrival that waits while nothing moves is refused.
 //
-// Note [Forked children]
-// Managed memory is left out of forks (MemoryRange). A child maps the range anew, watches it with a userfaultfd of its
-// own and sends that to us: its faults are served by copies, which are its own memory. It sees the blocks as they were
-// at the fork (see Note [Snapshots]): they are write-protected then, and kept in the spill file before anything maps a
-// writable one or drops one. Sharing pages instead (UFFD_FEATURE_EVENT_FORK) would take CAP_SYS_PTRACE, keep shared
-// pages from being moved, and show the child what its parent writes.
-//
 // Note [Clean copies]
 // A block that comes back with its copy kept (Move::clean) keeps its slot of the spill file, and a hash of the bytes
 // that came, taken before anybody can touch them, and good as long as nothing else is written to the slot. When it
@@ -117,6 +108,7 @@ class CpuMachine final : public Machine {
   const MemoryRange& staging() const { return mapper_->staging(); }
   std::uint32_t device_blocks() const { return mapper_->device_blocks(); }
   const CpuStats& stats() const { return stats_; }
+  ChildServer& children() { return children_; }
   StallClock& stall() { return stall_; }
   const StallClock& stall() const { return stall_; }
   // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
@@ -124,17 +116,6 @@ class CpuMachine final : public Machine {
   // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
-
-  // Called by the thread that is about to fork, and by it when it has: children that ask to be served through the
-  // other end of the socket see memory as it is now. Returns how many slots of the spill file might have to be kept for
-  // all children; nothing if this one would not be served.
-  std::optional<std::uint32_t> fork_begins(UniqueFd socket);
-  void fork_is_over() { fork_gate_.over(); }
-  // In the child: whether it will be served. Closes what the parent has for its other children.
-  bool enter_child();
-  // So many slots are theirs, beyond those that blocks may need. Who asks for what was lost is ended.
-  void allow_for_children(std::uint32_t slots) { slots_for_children_.store(slots, std::memory_order_release); }
-  bool serves_children() const { return serves_children_.load(std::memory_order_acquire); }
 
  private:
   struct Block {
@@ -157,18 +138,21 @@ class CpuMachine final : public Machine {
   struct Job {
     Move move;
     std::uint32_t rest = 0;     // transfers that have not ended
-    std::uint32_t settled = 0;  // arrivals: so many blocks, from the first, have their bytes
-    std::uint32_t chunk = 0;    // and so many after them are being read
+    std::uint32_t off = 0;      // evictions: so many blocks, from the first, were taken off
+    std::uint32_t settled = 0;  // so many blocks, from the first, have arrived, or are back
+    std::uint32_t chunk = 0;    // arrivals: and so many after them are being read
     std::uint32_t dropped = 0;  // blocks that need not be written
     std::uint32_t blank = 0;    // blocks that have nothing to move
     std::uint32_t retries = 0;  // of a chunk that could not be read
     int error = 0;
+    int refusal = 0;  // an errno: the blocks cannot leave
+    bool has_frames = false;
     bool cancelled = false;
-    bool undone = false;  // the blocks are back already; only transfers are still to end
+    bool is_returning = false;
   };
 
   CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault, MemoryRange range,
-             ForkedChildren children, MemoryRange bounce);
+             ForkedChildren children, MemoryRange buffers_for_children);
 
   void handle(const Launch& command);
   void handle(const Move& command);
@@ -178,16 +162,21 @@ class CpuMachine final : public Machine {
 
   // Evictions (cpu_evictions.cpp).
   void begin_eviction(Job& job);
-  int take_all_off(BlockRange blocks);
+  int take_all_off(Job& job);
   int take_off(BlockId id);
-  void put_back(BlockRange blocks);
+  bool lives_again(BlockId id);
+  bool put_back(BlockId id);
+  bool put_back(Job& job);
+  void come_back(Job& job);
+  bool end_return(Job& job);
   bool has_current_copy(const Block& block);
   std::optional<std::uint32_t> take_slot();
+  std::uint32_t take_slot_of_copy();
   void start_writes();
   void send_back_writes();
-  void undo_write(Job& job);
   void finish_write(Job& job);
   bool try_discard(BlockId id);
+  void give_up_host(std::byte* frame);
   void settle_kept();
   void refuse_arrival();
 
@@ -195,6 +184,7 @@ class CpuMachine final : public Machine {
   void populate_waiting();
   bool give_first_frame(BlockId id);
   void begin_arrival(Job& job);
+  bool take_frames(Job& job);
   bool map_from_host(Job& job);
   void start_reads();
   void start_transfer(BlockId id, bool write);
@@ -202,16 +192,12 @@ class CpuMachine final : public Machine {
   void finish_chunk(Job& job);
 
   // Forked children (cpu_children.cpp).
-  void take_snapshot(ForkGate::Ticket fork, UniqueFd socket);
-  void collect_children();
-  void serve(const ForkedChildren::Child& child, std::byte* address);
-  void end_child(const ForkedChildren::Child& child, std::string_view why);
-  void let_go(SnapshotId snapshot);
-  void keep_for_children(BlockId id);
-  int keep_copy(const std::byte* bytes, std::uint32_t slot);
-  void let_write(BlockId id);
-  const std::byte* bytes_in_memory(BlockId id) const;
-  int transfer_now(const Transfer& transfer);
+  KeptBlocks::Port port_for_children();
+  KeptBlocks::Found protect_for_children(BlockId id);
+  KeptBlocks::Place place_of(BlockId id) const;
+  bool keep_for_children(BlockId id);
+  bool let_write(BlockId id);
+  void let_writers_go_on();
 
   void pump();
   void transfer_ended(const Completion& completion);
@@ -221,6 +207,8 @@ class CpuMachine final : public Machine {
   void give_back_slot(BlockId id);
   void note_usage();
   bool waits_for_room() const;
+  // Something is under way that may make room when it has ended.
+  bool is_moving() const { return writing_.count() + reading_.count() > 0 || children_.is_keeping(); }
   void limit_waiting();
   void give_up(const char* what, int error);
   void mapped(BlockId id);
@@ -260,21 +248,16 @@ class CpuMachine final : public Machine {
   TransferQueue chunks_;  // reads that have their buffers, and whose turn has not come
   UnderWay writing_, reading_;
   std::deque<BlockId> awaiting_frame_;      // resident and blank
-  std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames
+  std::deque<std::uint32_t> awaiting_map_;  // jobs from host to device that wait for frames, or until blocks are kept
+  std::deque<std::uint32_t> returning_;     // jobs whose blocks come back when they are kept
+  std::deque<BlockId> awaiting_write_;      // somebody writes to them when they are kept
   std::vector<BlockId> kept_;
   std::set<BlockId> copies_;         // what is on the device, and has a slot, too
   std::uint32_t device_in_use_ = 0;  // frames: mapped, leaving and arriving
   std::uint32_t host_in_use_ = 0;
   std::uint32_t ssd_in_use_ = 0;
 
-  ForkedChildren children_;
-  Snapshots snapshots_;
-  MemoryRange bounce_;  // a block of memory, untouched as long as nothing is kept for children
-  bool has_forked_ = false;
-  std::uint32_t kept_since_look_ = 0;  // for children, since it was looked whether they are there
-  ForkGate fork_gate_;
-  std::atomic<bool> serves_children_{false};
-  std::atomic<std::uint32_t> slots_for_children_{0}, wanted_for_children_{0};
+  ChildServer children_;
 
   Inbox::Batch batch_;
   std::size_t batch_at_ = 0;
@@ -286,8 +269,6 @@ class CpuMachine final : public Machine {
   Nanos last_look_;              // at that
   int last_refusal_ = 0;         // why a block could not be taken off; an errno
   std::vector<Completion> ended_;
-  std::vector<Completion> ended_meanwhile_;  // while one transfer alone was waited for
-  bool waited_meanwhile_ = false;
   Nanos last_;
   std::optional<Error> failure_;
 };

@@ -41,7 +41,11 @@ class TransferQueue {
 
 // Transfers that the disk has been given and has not ended. See Note [Planned transfers].
 class UnderWay {
+  static constexpr std::size_t kMostPlanned = 4, kMostUrgent = 16;
+
  public:
+  static constexpr std::size_t kMost = kMostPlanned + kMostUrgent;
+
   bool may_start(Urgency urgency) const {
     return urgency == Urgency::plan ? planned_ < kMostPlanned : urgent_ < kMostUrgent;
   }
@@ -50,8 +54,6 @@ class UnderWay {
   std::size_t count() const { return planned_ + urgent_; }
 
  private:
-  static constexpr std::size_t kMostPlanned = 4, kMostUrgent = 16;
-
   std::size_t planned_ = 0, urgent_ = 0;
 };
 

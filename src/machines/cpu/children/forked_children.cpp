@@ -1,4 +1,4 @@
-#include "machines/cpu/forked_children.h"
+#include "machines/cpu/children/forked_children.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -93,6 +93,11 @@ bool ForkedChildren::expect(UniqueFd socket, SnapshotId snapshot) {
   return true;
 }
 
+const ForkedChildren::Child* ForkedChildren::find(ChildId child) const {
+  const auto found = children_.find(child.value);
+  return found == children_.end() ? nullptr : &found->second;
+}
+
 void ForkedChildren::abandon() {
   sockets_.clear();
   children_.clear();
@@ -138,7 +143,7 @@ void ForkedChildren::collect(const LetGo& hold, const Serve& serve, const LetGo&
       std::array<Userfault::Fault, 16> faults;
       const std::size_t faulted = child.faults.read(faults);
       for (std::size_t index = 0; index < faulted; ++index)
-        faults[index].moved_away ? kill_process(child.process) : serve(child, faults[index].address);
+        faults[index].moved_away ? kill_process(child.process) : serve({number}, faults[index].address);
       continue;
     }
     drop(found, let_go);

@@ -46,6 +46,8 @@ class Snapshots {
   // From here on the block is another one for all snapshots so far.
   void keep(BlockId block, std::uint32_t slot) { settle(block, {View::Where::slot, slot}); }
   void lose(BlockId block) { settle(block, {View::Where::lost}); }
+  // What was to be kept there could not be.
+  void lose(BlockId block, std::uint32_t slot);
   // The newest one alone: no other wants the block.
   void has_no_bytes(BlockId block) {
     CHECK(holders_.size() < 2 || known_[block.value] >= std::next(holders_.rbegin())->first);
@@ -53,7 +55,6 @@ class Snapshots {
   }
 
   View find(SnapshotId snapshot, BlockId block) const;
-  std::uint32_t slots() const { return slots_; }  // that are kept
 
  private:
   struct Version {  // of a block, for the snapshots after `after` up to `last`
@@ -67,7 +68,6 @@ class Snapshots {
   std::map<SnapshotId, std::uint32_t> holders_;
   std::vector<SnapshotId> known_;  // by block: snapshots up to this one do not depend on what it is now
   std::unordered_map<BlockId, std::vector<Version>> versions_;  // in order
-  std::uint32_t slots_ = 0;
 };
 
 }  // namespace spillway

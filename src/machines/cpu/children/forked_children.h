@@ -8,9 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "base/ids.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "machines/cpu/snapshots.h"
+#include "machines/cpu/children/snapshots.h"
 #include "machines/cpu/userfault.h"
 
 namespace spillway {
@@ -20,6 +21,8 @@ namespace spillway {
 // process end first. Makes only system calls, unless it fails.
 Result<Userfault> ask_to_be_served(int socket, std::byte* begin, std::size_t bytes);
 
+using ChildId = Id<struct ChildTag>;  // never that of an earlier one
+
 // The forked processes whose faults this one serves, and theirs. Used by the run loop only; never waits.
 class ForkedChildren {
  public:
@@ -28,7 +31,7 @@ class ForkedChildren {
     Userfault faults;
     SnapshotId snapshot;
   };
-  using Serve = std::function<void(const Child&, std::byte* address)>;
+  using Serve = std::function<void(ChildId, std::byte* address)>;
   using LetGo = std::function<void(SnapshotId)>;
 
   static Result<ForkedChildren> make();
@@ -42,6 +45,8 @@ class ForkedChildren {
   void collect(const LetGo& hold, const Serve& serve, const LetGo& let_go);
   // Those that run another program now never ask again, and nothing tells when they began to.
   void drop_ended(const LetGo& let_go);
+  // Null: it has ended.
+  const Child* find(ChildId child) const;
   // In a child: they are its parent's.
   void abandon();
 

@@ -1,4 +1,4 @@
-#include "machines/cpu/fork_gate.h"
+#include "machines/cpu/children/fork_gate.h"
 
 #include <gtest/gtest.h>
 

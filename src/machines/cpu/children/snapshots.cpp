@@ -1,4 +1,4 @@
-#include "machines/cpu/snapshots.h"
+#include "machines/cpu/children/snapshots.h"
 
 #include <algorithm>
 
@@ -27,7 +27,6 @@ std::vector<std::uint32_t> Snapshots::drop(SnapshotId snapshot) {
     });
     block = block->second.empty() ? versions_.erase(block) : std::next(block);
   }
-  slots_ -= static_cast<std::uint32_t>(unread.size());
   return unread;
 }
 
@@ -35,7 +34,14 @@ void Snapshots::settle(BlockId block, View view) {
   CHECK(wants(block));
   versions_[block].push_back({known_[block.value], newest(), view});
   known_[block.value] = newest();
-  slots_ += view.where == View::Where::slot;
+}
+
+void Snapshots::lose(BlockId block, std::uint32_t slot) {
+  std::vector<Version>& versions = versions_.at(block);
+  const auto kept = std::ranges::find_if(
+      versions, [&](const Version& each) { return each.view.where == View::Where::slot && each.view.slot == slot; });
+  CHECK(kept != versions.end());
+  kept->view = {View::Where::lost};
 }
 
 Snapshots::View Snapshots::find(SnapshotId snapshot, BlockId block) const {

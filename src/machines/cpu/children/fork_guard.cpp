@@ -1,4 +1,4 @@
-#include "runtime/fork_guard.h"
+#include "machines/cpu/children/fork_guard.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "machines/cpu/forked_children.h"
+#include "machines/cpu/children/forked_children.h"
 
 namespace spillway {
 namespace {
