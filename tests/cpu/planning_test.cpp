@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "pager_support.h"
@@ -20,7 +19,7 @@ class PlanningTest : public testing::Test {
   void SetUp() override {
     REQUIRE_PAGE_FAULTS();
     pager_ = started(small_config(EvictionMethod::automatic));
-    planning_ = std::make_unique<Planning>(*pager_, *load_machine("a100"), std::string(kAuto), std::nullopt);
+    planning_ = std::make_unique<Planning>(*pager_, *load_machine("a100"), *run_policy(kAuto), std::nullopt);
     script_.data("w");
     train_steps(script_, 6);
   }
