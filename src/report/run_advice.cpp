@@ -68,7 +68,7 @@ RunReport::Advice waits(const RunReport& report) {
 
 std::string why_no_plan(const RunReport& report) {
   if (!report.no_plan) return {};
-  const std::string detail(report.no_plan->detail.view());
+  std::string detail(report.no_plan->detail.view());
   switch (report.no_plan->reason) {
     case NoPlan::ended:
       break;

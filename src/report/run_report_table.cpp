@@ -90,12 +90,15 @@ void add_phases(const RunReport& report, Lines& lines) {
     };
     const auto alike = std::ranges::find_if(
         phases, [&](const auto& other) { return have_as_many(phase, other) && !does_more(phase, other); });
-    const double faster = seconds(alike->duration) / seconds(phase.duration);
-    if (&*alike != &phase && phase.duration > Nanos{} && alike->duration > Nanos{})
+    // A broken process may have left numbers that are not even like themselves.
+    const bool is_compared = alike != phases.end() && &*alike != &phase;
+    if (is_compared && phase.duration > Nanos{} && alike->duration > Nanos{}) {
+      const double faster = seconds(alike->duration) / seconds(phase.duration);
       text += fmt::format(", {:.2f} times as {} as {}", std::max(faster, 1 / faster), faster < 1 ? "long" : "fast",
                           name(*alike));
-    else if (!have_as_many(phase, first))
+    } else if (!have_as_many(phase, first)) {
       text += fmt::format(", of {} operators ({}: {})", phase.kernels, name(first), first.kernels);
+    }
     lines.emplace_back(to_text(phase.kind), text);
   }
 }

@@ -50,7 +50,6 @@ template <std::size_t kBytes>
 class FixedText {
  public:
   constexpr FixedText() = default;
-  // NOLINTNEXTLINE(google-explicit-constructor): what is a text may be one of these.
   constexpr FixedText(const std::convertible_to<std::string_view> auto& text) {
     std::string_view(text).copy(text_.data(), kBytes);
   }

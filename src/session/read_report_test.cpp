@@ -187,10 +187,12 @@ TEST_F(ReadReport, SaysWhyThereIsNoTraceThatWasAskedFor) {
 }
 
 TEST_F(ReadReport, DoesNotTrustWhatItReads) {
-  for (void* const record : {static_cast<void*>(&state().iterations), static_cast<void*>(&state().plans),
-                             static_cast<void*>(&state().memory), static_cast<void*>(&state().costs)})
-    std::memset(record, 0xff, sizeof state().plans.last());  // the version, and some of what follows
-  std::memset(static_cast<void*>(&state().plans), 0xff, sizeof state().plans);
+  const auto spoil = [](auto& record, std::size_t bytes) { std::memset(static_cast<void*>(&record), 0xff, bytes); };
+  spoil(state().iterations, sizeof state().iterations.last() * 3);  // how many there are; all is much
+  spoil(state().plans, sizeof state().plans);
+  spoil(state().memory, sizeof state().memory);
+  spoil(state().costs, sizeof state().costs);
+  spoil(state().no_plan, sizeof state().no_plan);
   state().unmanaged_count = ~std::uint64_t{0};
   state().notice_count = ~std::uint64_t{0};
   RunReport report = this->report();
