@@ -45,14 +45,14 @@ void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
 }
 
 void AddressSpace::add(Hole hole) {
-  by_size_.insert(hole);
-  by_offset_.emplace(hole.offset, hole.bytes);
+  spare_sizes_.put(by_size_, hole);
+  spare_offsets_.put(by_offset_, hole.offset)->second = hole.bytes;
   free_ += Bytes{hole.bytes};
 }
 
 void AddressSpace::remove(Hole hole) {
-  by_size_.erase(hole);
-  by_offset_.erase(hole.offset);
+  spare_sizes_.erase(by_size_, by_size_.find(hole));
+  spare_offsets_.erase(by_offset_, by_offset_.find(hole.offset));
   free_ -= Bytes{hole.bytes};
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/spare_nodes.h"
 #include "base/units.h"
 
 namespace spillway {
@@ -33,6 +34,8 @@ class AddressSpace {
   Bytes free_;
   std::set<Hole> by_size_;
   std::map<std::uint64_t, std::uint64_t> by_offset_;  // offset -> bytes
+  SpareNodes<std::set<Hole>> spare_sizes_;
+  SpareNodes<std::map<std::uint64_t, std::uint64_t>> spare_offsets_;
 };
 
 }  // namespace spillway

@@ -32,7 +32,7 @@ Lineage KernelLineage::birth(std::size_t index) const {
 
 void Families::join(Lineage& newborn) {
   newborn.family = newborn.generations.back();
-  Family& family = families_[newborn.family];
+  Family& family = spare_families_.put(families_, newborn.family)->second;
   ++family.members;
   if (family.free.empty()) {
     newborn.place = family.end++;
@@ -49,7 +49,7 @@ void Families::leave(const Lineage& dead) {
   const auto family = families_.find(dead.family);
   CHECK(family != families_.end());
   if (--family->second.members == 0)
-    families_.erase(family);
+    spare_families_.erase(families_, family);
   else
     family->second.free.push(dead.place);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/spare_nodes.h"
 
 // Which kernels and tensors of different iterations play the same part: a kernel is known by its name and by how what
 // it is given came to be, a tensor by the kernel that made it. DeepUM hashes a kernel's name and arguments
@@ -58,6 +59,7 @@ class Families {
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> free;
   };
   std::unordered_map<std::uint64_t, Family> families_;
+  SpareNodes<std::unordered_map<std::uint64_t, Family>> spare_families_;
 };
 
 }  // namespace spillway

@@ -18,16 +18,17 @@ constexpr std::uint64_t kNotUsedYet = std::numeric_limits<std::uint64_t>::max();
 }  // namespace
 
 void Recorder::birth(const Birth& birth, std::uint64_t segment) {
-  live_.insert_or_assign(
-      birth.storage,
-      LiveStorage{{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment, .label = birth.label}});
+  spare_live_.put(live_, birth.storage)->second =
+      LiveStorage{{.id = birth.storage, .bytes = birth.bytes, .birth_segment = segment, .label = birth.label}};
 }
 
 void Recorder::born_outside(Birth newborn) { birth(newborn, builder_.number()); }
 
 void Recorder::born_elsewhere(Birth newborn) { birth(newborn, kNotUsedYet); }
 
-void Recorder::death(StorageId storage) { live_.erase(storage); }
+void Recorder::death(StorageId storage) {
+  if (const auto known = live_.find(storage); known != live_.end()) spare_live_.erase(live_, known);
+}
 
 void Recorder::died_outside(StorageId storage) {
   const auto known = live_.find(storage);
@@ -36,7 +37,7 @@ void Recorder::died_outside(StorageId storage) {
     builder_.died(known->second);
   else if (previous_ && !previous_->empty())
     previous_->died(known->second);
-  live_.erase(known);
+  spare_live_.erase(live_, known);
 }
 
 void Recorder::kernel(const KernelEvent& event) {

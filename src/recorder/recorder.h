@@ -91,6 +91,7 @@ class Recorder {
   std::uint64_t wanted_;
   std::size_t most_kernels_;
   LiveStorages live_;
+  SpareNodes<LiveStorages> spare_live_;
   SegmentBuilder builder_{0, 0};            // what is before the first anchor is no part of an iteration
   std::optional<SegmentBuilder> previous_;  // the segment before; may still be told of deaths after its last kernel
   std::deque<Segment> history_;             // complete ones, the latest last

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/spare_nodes.h"
 #include "recorder/events.h"
 
 namespace spillway {

@@ -98,11 +98,14 @@ std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
 void Pager::give_up(BlockRange apart) {
   const std::lock_guard lock(given_up_mutex_);
   given_up_.push_back(apart);
+  something_is_given_up_.store(true, std::memory_order_relaxed);
 }
 
 // With the mutex held, before the heap is asked for addresses.
 void Pager::take_given_up() {
+  if (!something_is_given_up_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(given_up_mutex_);
+  something_is_given_up_.store(false, std::memory_order_relaxed);
   for (const BlockRange apart : given_up_) heap_.give_up(apart);
   given_up_.clear();
 }
@@ -175,17 +178,20 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
     for (BlockId block = blocks.first; block < blocks.end() && all_there; ++block.value)
       all_there = machine().is_mapped(block);
   }
-  kernel_done(stream);  // Should its end have been missed.
-  running_[stream.value].store(true, std::memory_order_relaxed);
   const RunPlan* plan = kernel.plan;
   CHECK(plan == nullptr || kernel.kernel.value < plan->followed.kernels);
   const auto has_frame = [&](BlockId block) { return machine().is_mapped(block); };
-  end_is_urgent_[stream.value] = plan && plan->attention.at_end[kernel.kernel.value];
+  const bool end_is_urgent = plan && plan->attention.at_end[kernel.kernel.value];
+  const bool is_planned_for = plan && (plan->attention.at_start[kernel.kernel.value] ||
+                                       lacks_frames_ahead(plan->followed, kernel.kernel, has_frame));
+  // Views are many, and each costs the loop as much as any kernel.
+  if (plan && kernel.only_looks && !is_planned_for && !end_is_urgent) return;
   const bool looks_ahead = !plan && config_.online != nullptr && memory_is_short_.load(std::memory_order_relaxed);
   const bool waits = (plan || looks_ahead) && !all_there;
-  const bool urgent = waits || (looks_ahead && is_time_to_wake()) ||
-                      (plan && (plan->attention.at_start[kernel.kernel.value] ||
-                                lacks_frames_ahead(plan->followed, kernel.kernel, has_frame)));
+  const bool urgent = waits || (looks_ahead && is_time_to_wake()) || is_planned_for;
+  std::optional<LaunchId> ended;
+  if (running_[stream.value].exchange(true, std::memory_order_relaxed)) ended = {stream, serials_[stream.value]};
+  ends_[stream.value] = end_is_urgent ? Ends::at_once : plan ? Ends::with_the_next : Ends::soon;
   const LaunchId launch{stream, ++serials_[stream.value]};
   machine().inbox().kernel_ready({.launch = launch,
                                   .kernel = plan ? kernel.kernel : kNoKernel,
@@ -193,7 +199,7 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
                                   .execution = kernel.execution,
                                   .waits = waits,
                                   .plan = plan ? plan->followed.id : PlanId{}},
-                                 urgent);
+                                 urgent, ended);
   if (!waits) return;
   machine().stall().begin(now());
   std::atomic<std::uint32_t>& launches = machine().launches(stream);
@@ -203,9 +209,12 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   machine().stall().end(now());
 }
 
+// Where a plan is followed, and nothing hangs on this end, it is told with the thread's next kernel: what is protected
+// a little longer so can be had all the same, should somebody need it.
 void Pager::kernel_done(StreamId stream) {
-  if (!active() || !running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
-  machine().inbox().kernel_done({stream, serials_[stream.value]}, end_is_urgent_[stream.value]);
+  if (!active() || ends_[stream.value] == Ends::with_the_next) return;
+  if (!running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
+  machine().inbox().kernel_done({stream, serials_[stream.value]}, ends_[stream.value] == Ends::at_once);
 }
 
 }  // namespace spillway

@@ -110,12 +110,14 @@ class Pager {
   TensorHeap heap_;
   std::uint32_t most_blocks_ = 0;  // that tensors have lived in at a time
   std::atomic<std::uint32_t> small_blocks_{0};
-  std::mutex given_up_mutex_;         // a leaf that nobody holds while waiting; guards the next
+  std::mutex given_up_mutex_;  // a leaf that nobody holds while waiting; guards the next
+  std::atomic<bool> something_is_given_up_{false};
   std::vector<BlockRange> given_up_;  // the heap does not know it yet
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
-  std::array<std::uint32_t, Streams::kMost> serials_{};  // of the latest kernel
-  std::array<bool, Streams::kMost> end_is_urgent_{};
+  std::array<std::uint32_t, Streams::kMost> serials_{};             // of the latest kernel
+  enum class Ends : std::uint8_t { soon, at_once, with_the_next };  // When the loop is told that the latest has.
+  std::array<Ends, Streams::kMost> ends_{};
   std::atomic<bool> memory_is_short_{false};
   std::atomic<std::uint64_t> woken_at_{0};  // when a kernel last woke the run loop; nanoseconds
   std::unique_ptr<ForkGuard> guard_;        // From its first moment on, another thread's fork uses all above.

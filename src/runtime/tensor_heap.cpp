@@ -94,7 +94,8 @@ TensorHeap::Place TensorHeap::commit(const Place& place) {
   }
   most_small_ = std::max(most_small_, small_in_use_);
   bytes_in_use_ += place.bytes;
-  CHECK(places_.emplace(place.offset, kept).second);
+  CHECK(!places_.contains(place.offset));
+  spare_places_.put(places_, place.offset)->second = kept;
   return kept;
 }
 
@@ -112,7 +113,7 @@ std::optional<TensorHeap::Place> TensorHeap::remove(std::uint64_t offset) {
   if (found == places_.end()) return std::nullopt;
   const Place place = found->second;
   bytes_in_use_ -= place.bytes;
-  places_.erase(found);
+  spare_places_.erase(places_, found);
   for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) {
     if (--tensors_[block.value] > 0) continue;
     --in_use_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/spare_nodes.h"
 #include "base/units.h"
 #include "memory/address_space.h"
 #include "memory/tier.h"
@@ -74,6 +75,7 @@ class TensorHeap {
   Bytes bytes_in_use_;
   std::uint32_t in_use_ = 0, small_in_use_ = 0, most_small_ = 0;
   std::unordered_map<std::uint64_t, Place> places_;
+  SpareNodes<std::unordered_map<std::uint64_t, Place>> spare_places_;
   std::vector<TensorId> free_ids_;
   std::uint32_t next_id_ = 0;
 };

@@ -66,7 +66,7 @@ bool are_same_bytes(const c10::IValue& a, const c10::IValue& b) {
 
 class Collector {
  public:
-  Collector(const Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
+  Collector(Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
 
   void add(const c10::IValue& value, Operator::Argument argument) {
     for_each_tensor(value, [&](const at::Tensor& tensor) { add(tensor, argument); });
@@ -101,8 +101,8 @@ class Collector {
     const std::size_t item = impl.itemsize();
     const std::size_t offset = static_cast<std::size_t>(impl.storage_offset()) * item;
     const std::size_t bytes = (static_cast<std::size_t>(last) + 1) * item;
-    const auto known = storages_.find(base);
-    if (!known) {
+    const Storages::Storage* known = storages_.find(base);
+    if (known == nullptr) {
       result_.foreign.push_back(storage);
       return;
     }
@@ -125,7 +125,7 @@ class Collector {
                                .sparse = argument.sparse});
   }
 
-  const Storages& storages_;
+  Storages::Reader storages_;
   Accesses& result_;
 };
 
@@ -149,8 +149,7 @@ void Accesses::begin_anew(std::string_view kernel) {
   needs_gradient = of_wrappers = writes_parameter = false;
 }
 
-void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages,
-                   Accesses& result) {
+void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, Storages& storages, Accesses& result) {
   result.begin_anew(op.name);
   result.shapes = c10::GradMode::is_enabled() ? 1 : 0;  // An evaluation's kernels are others than the training's.
   Collector collector(storages, result);

@@ -29,7 +29,6 @@ struct Accesses {
 // Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.
 bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs);
 
-void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, const Storages& storages,
-                   Accesses& result);
+void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, Storages& storages, Accesses& result);
 
 }  // namespace spillway

@@ -60,10 +60,11 @@ void* Hook::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
     return *memory;
   }
-  Lineage lineage = running ? running->lineage.birth(running->event.births.size()) : Lineage{};
+  RunningKernel* const kernel = running.get();
+  Lineage lineage = kernel ? kernel->lineage.birth(kernel->event.births.size()) : Lineage{};
   storages_.name(lineage);
   auto memory = memory_->allocate(
-      {.bytes = bytes, .place = running ? running->place_of_next_birth() : std::nullopt, .label = lineage.label});
+      {.bytes = bytes, .place = kernel ? kernel->place_of_next_birth() : std::nullopt, .label = lineage.label});
   if (!memory) {
     storages_.forget(lineage);
     raise_peak(session_.state.refused_bytes, bytes);
@@ -74,11 +75,11 @@ void* Hook::allocate(std::size_t bytes) {
                                       .begin = reinterpret_cast<std::uintptr_t>(*memory),
                                       .bytes = bytes,
                                       .lineage = lineage,
-                                      .maker = running ? running->op->name : std::string_view{},
+                                      .maker = kernel ? kernel->op->name : std::string_view{},
                                       .moved_before = memory_->moved(*memory, {bytes})});
   const Birth birth{.storage = id, .bytes = Bytes{bytes}, .label = lineage.label};
-  if (running) {
-    running->event.births.push_back(birth);
+  if (kernel) {
+    kernel->event.births.push_back(birth);
   } else {
     const std::scoped_lock lock(mutex_);
     born(birth);
@@ -129,7 +130,6 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.name = op.name;
   kernel->event.shapes = accesses.shapes;
   std::swap(kernel->event.touches, accesses.touches);
-  const Nanos start = now();
   ForeignMemory::Remains remains;
   bool something_ended = false;
   {
@@ -144,7 +144,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     kernel->event.updates = begun.updates;
     something_ended = begun.ended != TrainingPhases::Ended::nothing;
     has_ended(begun.ended);
-    if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(start, memory_->figures());
+    if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     if (follower_ && begun.is_recorded)
       if (const auto place = follower_->next(signature_of(op.name, accesses.shapes), op.makes_views)) {
         kernel->plan = plan_;
@@ -158,7 +158,8 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
                            .kernel = kernel->place,
-                           .execution = kernel->lineage.execution()},
+                           .execution = kernel->lineage.execution(),
+                           .only_looks = op.makes_views},
                           accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);

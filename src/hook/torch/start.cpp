@@ -60,6 +60,9 @@ bool are_alone() {
 
 bool starts_with(const char* text, const char* prefix) { return std::strncmp(text, prefix, std::strlen(prefix)) == 0; }
 
+// One for each node of a backward pass, around the operators that it calls.
+bool is_autograds_own(const char* name) { return starts_with(name, "autograd::engine::"); }
+
 // What torch.compile's own calls are named.
 bool is_compiled(const char* name) {
   return starts_with(name, "Torch-Compiled Region") || starts_with(name, "## Call CompiledFxGraph");
@@ -84,7 +87,7 @@ std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction& call)
     hook->child_runs(call.inputs());
     return nullptr;
   }
-  if (hook->runs_kernel()) return nullptr;
+  if (hook->runs_kernel() || is_autograds_own(call.name())) return nullptr;
   if (const Operator* op = hook->operators().find(call)) {
     if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
     auto outermost = std::make_unique<OutermostOperator>();

@@ -15,7 +15,7 @@ void Storages::forget(const Lineage& unborn) {
 StorageId Storages::add(Storage newborn) {
   const std::scoped_lock lock(mutex_);
   newborn.id = {++last_};
-  by_address_.insert_or_assign(newborn.begin, newborn);
+  spare_.put(by_address_, newborn.begin)->second = newborn;
   return newborn.id;
 }
 
@@ -24,19 +24,22 @@ std::optional<Storages::Storage> Storages::remove(const void* memory) {
   const auto place = by_address_.find(reinterpret_cast<std::uintptr_t>(memory));
   if (place == by_address_.end()) return std::nullopt;
   const Storage storage = place->second;
-  by_address_.erase(place);
+  if (const Storage*& found = found_at(storage.begin); found == &place->second) found = nullptr;
+  spare_.erase(by_address_, place);
   families_.leave(storage.lineage);
   return storage;
 }
 
-std::optional<Storages::Storage> Storages::find(const void* address) const {
-  const std::scoped_lock lock(mutex_);
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  auto place = by_address_.upper_bound(at);
-  if (place == by_address_.begin()) return std::nullopt;
+// Tensors are mostly looked up by their start, again and again.
+const Storages::Storage* Storages::find(std::uintptr_t address) {
+  const Storage*& found = found_at(address);
+  if (found != nullptr && found->begin == address) return found;
+  auto place = by_address_.upper_bound(address);
+  if (place == by_address_.begin()) return nullptr;
   --place;
-  if (at - place->second.begin >= place->second.bytes) return std::nullopt;
-  return place->second;
+  if (address - place->second.begin >= place->second.bytes) return nullptr;
+  if (place->second.begin == address) found = &place->second;
+  return &place->second;
 }
 
 std::vector<Storages::Storage> Storages::all() const {

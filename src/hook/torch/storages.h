@@ -1,6 +1,6 @@
 #pragma once
 
-#include <atomic>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/spare_nodes.h"
 #include "recorder/events.h"
 #include "recorder/lineage.h"
 #include "runtime/block_traffic.h"
@@ -32,13 +33,28 @@ class Storages {
   void forget(const Lineage& unborn);
   StorageId add(Storage newborn);  // which gets its id here
   std::optional<Storage> remove(const void* memory);
-  // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
-  std::optional<Storage> find(const void* address) const;
+  // Looks several up at once, while nobody else does.
+  class Reader {
+   public:
+    explicit Reader(Storages& storages) : storages_(storages), lock_(storages.mutex_) {}
+    // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
+    // Null: none. Valid as long as this.
+    const Storage* find(const void* address) { return storages_.find(reinterpret_cast<std::uintptr_t>(address)); }
+
+   private:
+    Storages& storages_;
+    std::scoped_lock<std::mutex> lock_;
+  };
   std::vector<Storage> all() const;
 
  private:
+  const Storage* find(std::uintptr_t address);
+  const Storage*& found_at(std::uintptr_t begin) { return found_[(begin >> 6) % found_.size()]; }
+
   mutable std::mutex mutex_;
   std::map<std::uintptr_t, Storage> by_address_;
+  SpareNodes<std::map<std::uintptr_t, Storage>> spare_;
+  std::array<const Storage*, 1024> found_{};  // some of these, which were looked up last
   Families families_;
   std::uint64_t last_ = 0;
 };

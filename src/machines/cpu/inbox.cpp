@@ -19,14 +19,14 @@ void Inbox::freed(TensorId tensor, BlockRange blocks) {
   post({.kind = Kind::freed, .tensor = tensor, .blocks = blocks});
 }
 
-void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
+void Inbox::kernel_ready(const KernelReady& kernel, bool urgent, std::optional<LaunchId> ended) {
   post({.kind = Kind::kernel_ready,
         .launch = kernel.launch,
         .plan = kernel.plan,
         .kernel = kernel.kernel,
         .execution = kernel.execution,
         .waits = kernel.waits},
-       kernel.accesses, urgent);
+       kernel.accesses, urgent, ended);
 }
 
 void Inbox::kernel_done(LaunchId launch, bool urgent) {
@@ -45,9 +45,11 @@ void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
 
 void Inbox::end() { post({.kind = Kind::end}, {}, true); }
 
-void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
+void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent,
+                 std::optional<LaunchId> ended) {
   {
     const std::lock_guard lock(mutex_);
+    if (ended) posted_.messages.push_back({.kind = Kind::kernel_done, .launch = *ended});
     Message& posted = posted_.messages.emplace_back(message);
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
     posted.access_count = static_cast<std::uint32_t>(accesses.size());

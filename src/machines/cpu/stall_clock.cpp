@@ -34,6 +34,7 @@ void StallClock::end(Nanos at) {
 // A fault may be told when a wait that began later is over: no time counts twice.
 void StallClock::add(Nanos at) {
   if (count_++ == 0) since_ = std::max(at, since_);
+  total_.store(kSomebodyWaits, std::memory_order_relaxed);
 }
 
 void StallClock::remove(std::size_t waits, Nanos at) {
@@ -41,9 +42,11 @@ void StallClock::remove(std::size_t waits, Nanos at) {
   if (count_ > 0) return;
   ended_ += excess(at, since_);
   since_ = std::max(at, since_);
+  total_.store(ended_.value, std::memory_order_relaxed);
 }
 
 Nanos StallClock::total(Nanos now) const {
+  if (const std::uint64_t known = total_.load(std::memory_order_relaxed); known != kSomebodyWaits) return {known};
   const std::scoped_lock lock(mutex_);
   return count_ == 0 ? ended_ : ended_ + excess(now, since_);
 }

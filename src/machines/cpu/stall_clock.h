@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -30,7 +31,10 @@ class StallClock {
   void add(Nanos at);
   void remove(std::size_t waits, Nanos at);
 
-  mutable std::mutex mutex_;                                          // guards all; nobody waits while holding it
+  // While nobody waits, which is what `total_` then is; UINT64_MAX: somebody does. Read without the lock.
+  static constexpr std::uint64_t kSomebodyWaits = UINT64_MAX;
+  std::atomic<std::uint64_t> total_{0};
+  mutable std::mutex mutex_;  // guards what follows; nobody waits while holding it
   std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_;  // by block
   std::size_t count_ = 0;                                             // of waits
   Nanos since_;                                                       // while there are some
