@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "recorder/events.h"
 #include "recorder/lineage.h"
 #include "runtime/block_traffic.h"
@@ -37,10 +37,10 @@ class Storages {
   std::vector<Storage> all() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::uintptr_t, Storage> by_address_;
-  Families families_;
-  std::uint64_t last_ = 0;
+  mutable Mutex mutex_;
+  std::map<std::uintptr_t, Storage> by_address_ SPILLWAY_GUARDED_BY(mutex_);
+  Families families_ SPILLWAY_GUARDED_BY(mutex_);
+  std::uint64_t last_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/mutex.h"
 #include "base/units.h"
 
 namespace spillway {
@@ -27,14 +27,14 @@ class StallClock {
   Nanos total(Nanos now) const;
 
  private:
-  void add(Nanos at);
-  void remove(std::size_t waits, Nanos at);
+  void add(Nanos at) SPILLWAY_REQUIRES(mutex_);
+  void remove(std::size_t waits, Nanos at) SPILLWAY_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;                                          // guards all; nobody waits while holding it
-  std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_;  // by block
-  std::size_t count_ = 0;                                             // of waits
-  Nanos since_;                                                       // while there are some
-  Nanos ended_;                                                       // all before
+  mutable Mutex mutex_;  // Nobody waits while holding it.
+  std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_ SPILLWAY_GUARDED_BY(mutex_);  // by block
+  std::size_t count_ SPILLWAY_GUARDED_BY(mutex_) = 0;                                             // of waits
+  Nanos since_ SPILLWAY_GUARDED_BY(mutex_);  // while there are some
+  Nanos ended_ SPILLWAY_GUARDED_BY(mutex_);  // all before
 };
 
 }  // namespace spillway
