@@ -12,6 +12,7 @@ AddressSpace::AddressSpace(Bytes size, Bytes granule) : granule_(granule.value) 
 }
 
 std::optional<std::uint64_t> AddressSpace::take(Bytes bytes) {
+  CHECK(bytes > Bytes{});
   if (bytes > free_) return std::nullopt;  // Before rounding, which could overflow.
   const std::uint64_t wanted = rounded(bytes);
   const auto found = by_size_.lower_bound({wanted, 0});
@@ -23,6 +24,7 @@ std::optional<std::uint64_t> AddressSpace::take(Bytes bytes) {
 }
 
 void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
+  CHECK(bytes > Bytes{} && offset % granule_ == 0);
   Hole hole{rounded(bytes), offset};
   const auto after = by_offset_.lower_bound(offset);
   CHECK(after == by_offset_.end() || offset + hole.bytes <= after->first);
@@ -45,14 +47,12 @@ void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
 }
 
 void AddressSpace::add(Hole hole) {
-  by_size_.insert(hole);
-  by_offset_.emplace(hole.offset, hole.bytes);
+  CHECK(by_size_.insert(hole).second && by_offset_.emplace(hole.offset, hole.bytes).second);
   free_ += Bytes{hole.bytes};
 }
 
 void AddressSpace::remove(Hole hole) {
-  by_size_.erase(hole);
-  by_offset_.erase(hole.offset);
+  CHECK(by_size_.erase(hole) == 1 && by_offset_.erase(hole.offset) == 1);
   free_ -= Bytes{hole.bytes};
 }
 
