@@ -63,7 +63,7 @@ void Executor::on(const Event& event, std::vector<Command>& out) {
 void Executor::handle(const Allocated& event, std::vector<Command>& out) {
   if (event.tensor.value >= lodgings_.size()) lodgings_.resize(event.tensor.value + 1);
   Lodging& lodging = lodgings_[event.tensor.value];
-  CHECK(!lodging.alive);
+  CHECK(!lodging.alive && table().contains(event.blocks));
   lodging = {event.blocks, true};
   if (online_) online_->allocated(event, migration_.table());
   migration_.retain(event.blocks);
@@ -89,6 +89,10 @@ void Executor::handle(const Adopted& event, std::vector<Command>&) {
   CHECK(std::ranges::is_sorted(commands.evictions, {}, &Eviction::after));
   CHECK(std::ranges::is_sorted(commands.prefetches, {}, &Prefetch::at));
   CHECK(plan_->births.size() <= plan_->kernels);
+  const auto is_there = [&](BlockRange blocks) { return table().contains(blocks); };
+  CHECK(std::ranges::all_of(plan_->homes, is_there));
+  CHECK(std::ranges::all_of(plan_->rows, is_there, &Foresight::Row::blocks));
+  for (const std::vector<BlockRange>& born : plan_->births) CHECK(std::ranges::all_of(born, is_there));
   // Also of what no kernel of such a plan uses.
   const bool keeps_copies =
       options_.migration.keeps_copies || std::ranges::any_of(commands.prefetches, &Prefetch::keeps_copy);
@@ -101,7 +105,9 @@ void Executor::handle(const Adopted& event, std::vector<Command>&) {
 
 void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   for (const InFlight& other : in_flight_)
-    if (other.launch.stream == event.launch.stream) CHECK(other.state == InFlight::State::queued);
+    if (other.launch.stream == event.launch.stream)
+      CHECK(other.state == InFlight::State::queued && other.launch != event.launch);
+  for (const BlockAccess& access : event.accesses) CHECK(table().contains(access.blocks));
   InFlight& ready = in_flight_.emplace_back();
   ready.launch = event.launch;
   ready.kernel = follows(event.plan) ? event.kernel : kNoKernel;
@@ -128,6 +134,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
 
 // False while others of the same kind were there before it, too: a small kernel must not starve a large one.
 bool Executor::grant(InFlight& kernel) {
+  CHECK(kernel.state == InFlight::State::wants_grant);
   const auto waits = [](const InFlight& other) { return other.state == InFlight::State::wants_grant; };
   const bool is_first = &*std::ranges::find_if(in_flight_, waits) == &kernel;
   if (!options_.kernels_fault && !is_first) return false;
@@ -149,6 +156,7 @@ void Executor::grant_those_that_wait(std::vector<Command>& out) {
 }
 
 void Executor::ask_for_working_set(InFlight& kernel, std::vector<Command>& out) {
+  CHECK(kernel.state == InFlight::State::wants_blocks && kernel.missing == 0);
   for (const BlockRange& range : kernel.working_set)
     kernel.missing += wait_for(kernel.launch.stream, range, waits_for_all(kernel.kernel), out);
   if (kernel.missing == 0) start(kernel, out);
@@ -245,6 +253,7 @@ void Executor::handle(const KernelDone& event, std::vector<Command>& out) {
 }
 
 void Executor::handle(const Faulted& event, std::vector<Command>& out) {
+  CHECK(event.blocks.count > 0 && table().contains(event.blocks));
   if (event.stream == kNobody)
     migration_.hold(event.blocks);
   else if (online_)
@@ -280,6 +289,7 @@ void Executor::settle(std::vector<Command>& out) {
 }
 
 void Executor::planned_after(const InFlight& done) {
+  CHECK(evictions_from_.size() > done.kernel.value + 1);
   for (std::uint32_t at = evictions_from_[done.kernel.value]; at < evictions_from_[done.kernel.value + 1]; ++at) {
     const Eviction& eviction = plan_->commands.evictions[at];
     const auto blocks = home(eviction.tensor);
@@ -289,6 +299,7 @@ void Executor::planned_after(const InFlight& done) {
 
 void Executor::planned_at(const InFlight& started) {
   if (started.kernel == kNoKernel || !follows(started.plan)) return;
+  CHECK(prefetches_from_.size() > started.kernel.value + 1);
   for (std::uint32_t at = prefetches_from_[started.kernel.value]; at < prefetches_from_[started.kernel.value + 1];
        ++at) {
     const Prefetch& prefetch = plan_->commands.prefetches[at];
@@ -298,7 +309,10 @@ void Executor::planned_at(const InFlight& started) {
 }
 
 std::optional<BlockRange> Executor::home(TensorId tensor) const {
-  if (!plan_->homes.empty()) return plan_->homes[tensor.value];
+  if (!plan_->homes.empty()) {
+    CHECK(tensor.value < plan_->homes.size());
+    return plan_->homes[tensor.value];
+  }
   if (tensor.value >= lodgings_.size() || !lodgings_[tensor.value].alive) return std::nullopt;
   return lodgings_[tensor.value].blocks;
 }
@@ -307,6 +321,25 @@ Executor::InFlight& Executor::find(LaunchId launch) {
   const auto found = std::ranges::find(in_flight_, launch, &InFlight::launch);
   CHECK(found != in_flight_.end());
   return *found;
+}
+
+void Executor::check_invariants() const {
+  migration_.check_invariants();
+  CHECK(arrived_.empty());  // The kernels have been told.
+  std::vector<std::uint32_t> tensors(table().block_count());
+  for (const Lodging& lodging : lodgings_)
+    for (BlockId block = lodging.blocks.first; lodging.alive && block < lodging.blocks.end(); ++block.value)
+      ++tensors[block.value];
+  for (BlockId block{0}; block.value < tensors.size(); ++block.value) {
+    CHECK(table().live(block) == (tensors[block.value] > 0));
+    CHECK(table().shared(block) == (tensors[block.value] > 1));
+  }
+  for (auto kernel = in_flight_.begin(); kernel != in_flight_.end(); ++kernel) {
+    const auto of_stream = [&](const InFlight& later) { return later.launch.stream == kernel->launch.stream; };
+    const bool is_last = std::none_of(std::next(kernel), in_flight_.end(), of_stream);
+    CHECK(is_last || kernel->state == InFlight::State::queued);  // They run in their order.
+    CHECK((kernel->state == InFlight::State::wants_blocks) == (kernel->missing > 0));
+  }
 }
 
 }  // namespace spillway

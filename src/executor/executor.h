@@ -48,6 +48,9 @@ class Executor {
   // The plan's, whose tensor was not where it said.
   std::uint64_t skipped_commands() const { return skipped_commands_; }
 
+  // CHECKs everything that must hold between two events; O(blocks). For tests.
+  void check_invariants() const;
+
  private:
   struct InFlight {  // a kernel that is ready and not done
     enum class State : std::uint8_t { wants_grant, wants_blocks, launched, queued };

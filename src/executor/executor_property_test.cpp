@@ -221,7 +221,7 @@ class RandomProgram {
     for (std::uint32_t steps = 0; !choices_.used_up() || !quiet(); ++steps) {
       RC_ASSERT(steps < 100'000u);  // Nothing hangs.
       step();
-      executor_.table().check_invariants();
+      executor_.check_invariants();
       RC_ASSERT(!executor_.failure().has_value());
     }
   }

@@ -11,6 +11,7 @@ Foresight::Foresight(std::span<const Row> rows, std::uint32_t kernels)
     : rows_(rows), kernels_(kernels), used_at_(kernels), next_(rows.size()) {
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
     CHECK(!rows[row].uses.empty() && rows[row].uses.back().value < kernels);
+    CHECK(std::ranges::is_sorted(rows[row].uses));
     for (const KernelId use : rows[row].uses) used_at_[use.value].push_back(row);
     next_[row] = rows[row].uses.front().value;
     by_next_use_.emplace(next_[row], row);
@@ -117,6 +118,19 @@ std::optional<BlockId> Foresight::idle(const PageTable& table) {
 
 bool Foresight::is_idle(BlockId block) const {
   return block.value < uses_.size() && !uses_[block.value].row && is_long_ago(uses_[block.value].last);
+}
+
+void Foresight::check_invariants() const {
+  for (const auto* rows : {&by_next_use_, &dead_by_next_use_})
+    for (const auto& [next, row] : *rows) CHECK(next == next_.at(row));
+  std::size_t listed = 0;
+  for (const Use& each : uses_) {
+    CHECK(each.last <= passed_);
+    CHECK(!each.listed || !each.row);
+    listed += each.listed;
+  }
+  CHECK(listed == by_last_use_.size());
+  for (const auto& [last, block] : by_last_use_) CHECK(uses_.at(block).listed && last <= uses_[block].last);
 }
 
 std::optional<BlockId> Foresight::victim(const PageTable& table) {

@@ -45,6 +45,8 @@ class Foresight {
   // first of these only the page table knows.
   std::optional<BlockId> victim(const PageTable& table);
 
+  void check_invariants() const;  // O(rows and blocks). For tests.
+
  private:
   // Not one: what is used once in each iteration, but not always at the same kernel, must stay.
   static constexpr std::uint64_t kIdleAfter = 2;

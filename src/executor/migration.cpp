@@ -64,6 +64,7 @@ void Migration::release(BlockRange blocks, std::vector<Command>& out) {
 }
 
 void Migration::bury(BlockId block, std::vector<Command>& out) {
+  CHECK(!table_.live(block));
   drop_planned_evictions({block, 1});  // They are not for the next tensor there.
   switch (table_.state(block)) {
     case BlockState::empty:
@@ -84,6 +85,7 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
 }
 
 void Migration::drop(BlockId dead, std::vector<Command>& out) {
+  CHECK(!table_.live(dead));  // It is gone for good.
   ready_frames_.erase(dead);
   discard(dead, Tier::device, out);
   table_.drop(dead);
@@ -331,6 +333,8 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
 
 void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, Start how,
                            std::vector<Command>& out) {
+  CHECK((from == Tier::device) != (to == Tier::device));
+  CHECK(blocks.count > 0 && blocks.count <= options_.piece_blocks);
   // Copies are kept on the SSD only: to and from host memory real machines move the pages themselves.
   const bool clean =
       to == Tier::device ? how.keeps_copy && from == Tier::ssd : table_.state(blocks.first) == BlockState::clean;
@@ -364,8 +368,11 @@ Migration::Flight Migration::land(MoveId move) {
   CHECK(found != flights_.end());
   const Flight flight = *found;
   flights_.erase(found);
-  if (flight.move.urgency == Urgency::plan)
-    planned_in_flight_(flight.move.from, flight.move.to) -= flight.move.blocks.count;
+  if (flight.move.urgency == Urgency::plan) {
+    std::uint32_t& planned = planned_in_flight_(flight.move.from, flight.move.to);
+    CHECK(planned >= flight.move.blocks.count);
+    planned -= flight.move.blocks.count;
+  }
   return flight;
 }
 
@@ -415,6 +422,39 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
       failure_ = Failure{Failure::Kind::unreadable, bytes_of(move.blocks)};
     else
       ask({.rest = move.blocks, .by = again});
+  }
+}
+
+void Migration::check_invariants() const {
+  table_.check_invariants();
+  protection_.check_invariants();
+  foresight_.check_invariants();
+  for (const Tier tier : {Tier::host, Tier::ssd}) {
+    evictions_[tier].check_invariants();
+    prefetches_[tier].check_invariants();
+  }
+  CHECK(std::ranges::is_sorted(urgent_, {}, [](const Wish& wish) { return wish.by.urgency; }));
+  std::vector<bool> in_flight(table_.block_count());
+  PerLink<std::uint32_t> planned;
+  for (const Flight& flight : flights_) {
+    const Move& move = flight.move;
+    CHECK(table_.contains(move.blocks));
+    if (move.urgency == Urgency::plan) planned(move.from, move.to) += move.blocks.count;
+    for_each_block(move.blocks, [&](BlockId block) {
+      CHECK(!in_flight[block.value]);
+      in_flight[block.value] = true;
+      CHECK(table_.state(block) == (move.to == Tier::device ? BlockState::arriving : BlockState::leaving));
+      CHECK(table_.lower(block) == (move.to == Tier::device ? move.from : move.to));
+    });
+  }
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    CHECK(planned(tier, Tier::device) == planned_in_flight_(tier, Tier::device) &&
+          planned(Tier::device, tier) == planned_in_flight_(Tier::device, tier));
+  for (BlockId block{0}; block.value < in_flight.size(); ++block.value) {
+    const BlockState state = table_.state(block);
+    CHECK(in_flight[block.value] == (state == BlockState::arriving || state == BlockState::leaving));
+    CHECK(!changed_on_the_way_.contains(block) || state == BlockState::arriving);
+    CHECK(!ready_frames_.contains(block) || (state == BlockState::resident && !table_.live(block)));
   }
 }
 

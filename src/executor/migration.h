@@ -98,6 +98,9 @@ class Migration {
   Bytes dropped_clean() const { return dropped_clean_; }  // left for the SSD without a copy, as far as is known here
   const std::optional<Failure>& failure() const { return failure_; }  // set for good
 
+  // The blocks on their way are those of moves that the machine was asked for, and no others; O(blocks). For tests.
+  void check_invariants() const;
+
  private:
   struct Asker {
     Urgency urgency;

@@ -21,7 +21,7 @@ void PlannedQueue::push(BlockRange blocks, bool keeps_copy) {
 }
 
 void PlannedQueue::add(BlockRange blocks, bool keeps_copy) {
-  by_first_.emplace(blocks.first, next_turn_);
+  CHECK(blocks.count > 0 && by_first_.emplace(blocks.first, next_turn_).second);
   by_turn_.emplace(next_turn_++, Wish{.rest = blocks, .keeps_copy = keeps_copy});
 }
 
@@ -42,7 +42,7 @@ void PlannedQueue::drop_front(std::uint32_t count, bool begun) {
 
 void PlannedQueue::drop_overlapping(BlockRange blocks) {
   for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end();) {
-    by_turn_.erase(at->second);
+    CHECK(by_turn_.erase(at->second) == 1);
     at = by_first_.erase(at);
   }
 }
@@ -52,6 +52,17 @@ std::vector<BlockRange> PlannedQueue::overlapping(BlockRange blocks) const {
   for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end(); ++at)
     found.push_back(by_turn_.at(at->second).rest);
   return found;
+}
+
+void PlannedQueue::check_invariants() const {
+  CHECK(by_turn_.size() == by_first_.size());
+  BlockId free{0};
+  for (const auto& [first, turn] : by_first_) {
+    const BlockRange rest = by_turn_.at(turn).rest;
+    CHECK(turn < next_turn_ && rest.first == first && rest.count > 0);
+    CHECK(first >= free);  // No two have a block in common.
+    free = rest.end();
+  }
 }
 
 }  // namespace spillway

@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "base/check.h"
 #include "base/ids.h"
 #include "memory/tier.h"
 
@@ -22,12 +23,17 @@ class PlannedQueue {
   // What waits already keeps its turn; the rest gets the last one.
   void push(BlockRange blocks, bool keeps_copy = false);
   bool empty() const { return by_turn_.empty(); }
-  const Wish& front() const { return by_turn_.begin()->second; }
+  const Wish& front() const {
+    CHECK(!empty());
+    return by_turn_.begin()->second;
+  }
   // The first wish's first blocks are started, or need not be.
   void drop_front(std::uint32_t count, bool begun);
   // Forgets every wish that has a block in common with these, wholly.
   void drop_overlapping(BlockRange blocks);
   std::vector<BlockRange> overlapping(BlockRange blocks) const;
+
+  void check_invariants() const;  // O(wishes). For tests.
 
  private:
   using ByFirst = std::map<BlockId, std::uint64_t>;

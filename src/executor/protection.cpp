@@ -23,6 +23,7 @@ void for_each_block(std::span<const BlockRange> blocks, F&& call) {
 }  // namespace
 
 bool Protection::grant(LaunchId launch, const std::vector<BlockRange>& blocks) {
+  CHECK(std::ranges::find(grants_, launch, &Grant::launch) == grants_.end());
   Bytes more;
   for_each_block(blocks, [&](BlockId block) {
     if (grants_of_[block.value] == 0) more += table_.bytes(block);
@@ -126,6 +127,7 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
 }
 
 void Protection::unpin_oldest(Window& window) {
+  CHECK(!window.blocks.empty());
   table_.unpin(window.blocks.front());
   window.blocks.pop_front();
 }
@@ -160,6 +162,30 @@ bool Protection::relax(StreamId stream) {
   if (grants_.empty() || options_.grants_are_firm) return false;
   give_back(grants_.begin());
   return true;
+}
+
+void Protection::check_invariants() const {
+  std::vector<std::uint32_t> granted(table_.block_count());
+  for (const Grant& grant : grants_) for_each_block(grant.blocks, [&](BlockId block) { ++granted[block.value]; });
+  CHECK(granted == grants_of_);
+  Bytes sum;
+  for (BlockId block{0}; block.value < granted.size(); ++block.value)
+    if (granted[block.value] > 0) sum += table_.bytes(block);
+  CHECK(sum == granted_ && granted_ <= table_.capacity(Tier::device));
+  std::vector<std::uint32_t> pins = std::move(granted);
+  for (const Window& window : windows_) {
+    CHECK(!window.blocks.empty() && window.blocks.size() <= options_.window_blocks);
+    CHECK(std::ranges::count(windows_, window.stream, &Window::stream) == 1);
+    for (const BlockId block : window.blocks) {
+      CHECK(std::ranges::count(window.blocks, block) == 1);
+      ++pins[block.value];
+    }
+  }
+  for (const Expectation& expected : expectations_)
+    for (const std::vector<BlockRange>& kernel : expected.kernels)
+      for_each_block(kernel, [&](BlockId block) { ++pins[block.value]; });
+  for (BlockId block{0}; block.value < pins.size(); ++block.value)
+    CHECK(table_.pinned(block) == (pins[block.value] > 0));
 }
 
 }  // namespace spillway

@@ -54,6 +54,9 @@ class Protection {
   // Takes one protection away so that `stream` can be served; false if there is none left to take.
   bool relax(StreamId stream);
 
+  // Every pin is somebody's, and all grants together fit the device; O(blocks). For tests.
+  void check_invariants() const;
+
  private:
   struct Grant {
     LaunchId launch;

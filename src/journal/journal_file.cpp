@@ -29,6 +29,7 @@ constexpr int kWindowLog = 21;
 constexpr std::size_t kFrameBytes = std::size_t{16} << 20;
 constexpr std::chrono::milliseconds kLatest{50};
 constexpr std::size_t kWorthWriting = std::size_t{1} << 20;
+constexpr const char* kEndsEarly = "the journal ends early: ";
 
 // What a bug of ours leaves behind is worth most: a CHECK that fails waits so long for the disk.
 constexpr Nanos kLastPatience{500'000'000};
@@ -82,7 +83,7 @@ JournalFile::~JournalFile() {
   JournalFile* me = this;
   last_started.compare_exchange_strong(me, nullptr);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ends_ = true;
     news_.notify_one();
   }
@@ -90,56 +91,69 @@ JournalFile::~JournalFile() {
 }
 
 void JournalFile::append(std::string_view record) {
-  std::unique_lock lock(mutex_);
-  if (stopped_) return;
-  if (record.size() > kMostRecordBytes.value)  // Readers take none that is larger.
-    return stop(lock, fmt::format("a plan takes {}, and a record at most {}", to_text(Bytes{record.size()}),
-                                  to_text(kMostRecordBytes)));
-  // One may wait alone, however large: that is no fault of the disk.
-  if (!pending_.empty() && pending_.size() + record.size() > options_.most_pending.value)
-    return stop(lock, fmt::format("the disk is slower than the run: more than {} waited to be written",
-                                  to_text(options_.most_pending)));
-  const bool was_empty = pending_.empty();
-  append_framed(pending_, record);
-  if (was_empty || pending_.size() >= kWorthWriting) news_.notify_one();
+  std::string reason;
+  {
+    const MutexLock lock(mutex_);
+    if (stopped_) return;
+    reason = why_no_room(record);
+    if (!reason.empty()) {
+      stop(reason);
+    } else {
+      const bool was_empty = pending_.empty();
+      append_framed(pending_, record);
+      if (was_empty || pending_.size() >= kWorthWriting) news_.notify_one();
+    }
+  }
+  if (!reason.empty() && options_.on_stop) options_.on_stop(kEndsEarly + reason);
 }
 
-void JournalFile::stop(std::unique_lock<std::mutex>& lock, const std::string& reason) {
+// Empty: there is some.
+std::string JournalFile::why_no_room(std::string_view record) const {
+  if (record.size() > kMostRecordBytes.value)  // Readers take none that is larger.
+    return fmt::format("a plan takes {}, and a record at most {}", to_text(Bytes{record.size()}),
+                       to_text(kMostRecordBytes));
+  // One may wait alone, however large: that is no fault of the disk.
+  if (!pending_.empty() && pending_.size() + record.size() > options_.most_pending.value)
+    return fmt::format("the disk is slower than the run: more than {} waited to be written",
+                       to_text(options_.most_pending));
+  return {};
+}
+
+void JournalFile::stop(const std::string& reason) {
   stopped_ = true;
   std::string record;
   Encoder encode(record);
   encode(Record{Stopped{reason}});
   append_framed(pending_, record);
   news_.notify_one();
-  lock.unlock();
-  if (options_.on_stop) options_.on_stop("the journal ends early: " + reason);
 }
 
 void JournalFile::flush(Nanos patience) {
-  std::unique_lock lock(mutex_);
-  wait_until_written(lock, patience);
+  const MutexLock lock(mutex_);
+  wait_until_written(patience);
 }
 
 // The thread that failed may hold the lock; anybody else has it for a moment only.
 void JournalFile::flush_if_free(Nanos patience) {
   const auto late = std::chrono::steady_clock::now() + std::chrono::nanoseconds(patience.value);
-  std::unique_lock lock(mutex_, std::defer_lock);
-  while (!lock.try_lock()) {
+  while (!mutex_.try_lock()) {
     if (std::chrono::steady_clock::now() > late) return;
     std::this_thread::yield();
   }
-  wait_until_written(lock, patience);
+  wait_until_written(patience);
+  mutex_.unlock();
 }
 
-void JournalFile::wait_until_written(std::unique_lock<std::mutex>& lock, Nanos patience) {
+void JournalFile::wait_until_written(Nanos patience) {
   wanted_now_ = true;
   news_.notify_one();
-  written_.wait_for(lock, std::chrono::nanoseconds(patience.value), [&] { return pending_.empty() && !busy_; });
+  written_.wait_for(mutex_, std::chrono::nanoseconds(patience.value),
+                    [&]() SPILLWAY_REQUIRES(mutex_) { return pending_.empty() && !busy_; });
 }
 
 void JournalFile::script_ended(Nanos patience) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     frames_end_ = true;
   }
   std::string record;
@@ -154,12 +168,14 @@ void JournalFile::run() noexcept {
   for (;;) {
     bool last = false, frame_ends = false;
     {
-      std::unique_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       busy_ = false;
       if (pending_.empty()) written_.notify_all();
-      news_.wait(lock, [&] { return !pending_.empty() || ends_; });
+      news_.wait(mutex_, [&]() SPILLWAY_REQUIRES(mutex_) { return !pending_.empty() || ends_; });
       // More will come, and is written at one go.
-      news_.wait_for(lock, kLatest, [&] { return ends_ || wanted_now_ || pending_.size() >= kWorthWriting; });
+      news_.wait_for(mutex_, kLatest, [&]() SPILLWAY_REQUIRES(mutex_) {
+        return ends_ || wanted_now_ || pending_.size() >= kWorthWriting;
+      });
       wanted_now_ = false;
       last = ends_;
       frame_ends = ends_ || frames_end_;
@@ -170,12 +186,13 @@ void JournalFile::run() noexcept {
     const Result<> done = compress_and_write(records, frame_ends);
     if (done && last) return;
     if (done) continue;
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool known = std::exchange(stopped_, true);
     pending_.clear();
-    lock.unlock();
-    if (!known && options_.on_stop) options_.on_stop("the journal ends early: " + done.error().message);
-    lock.lock();  // Whoever waits in flush() finds that it has been told.
+    if (!known && options_.on_stop) {  // Whoever waits in flush() finds that it has been told.
+      const MutexUnlock unlock(mutex_);
+      options_.on_stop(kEndsEarly + done.error().message);
+    }
     busy_ = false;
     written_.notify_all();
     return;

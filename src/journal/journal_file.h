@@ -1,14 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
@@ -57,10 +56,11 @@ class JournalFile {
   JournalFile(JournalOptions options, UniqueFd fd);
   void run() noexcept;
   void flush_if_free(Nanos patience);
-  void wait_until_written(std::unique_lock<std::mutex>& lock, Nanos patience);
-  void stop(std::unique_lock<std::mutex>& lock, const std::string& reason);
-  Result<> compress_and_write(std::string_view records, bool frame_ends);
-  Result<> write_all(std::string_view bytes);
+  void wait_until_written(Nanos patience) SPILLWAY_REQUIRES(mutex_);
+  std::string why_no_room(std::string_view record) const SPILLWAY_REQUIRES(mutex_);
+  void stop(const std::string& reason) SPILLWAY_REQUIRES(mutex_);
+  Result<> compress_and_write(std::string_view records, bool frame_ends) SPILLWAY_EXCLUDES(mutex_);
+  Result<> write_all(std::string_view bytes) SPILLWAY_EXCLUDES(mutex_);
 
   JournalOptions options_;
   UniqueFd fd_;
@@ -68,11 +68,14 @@ class JournalFile {
   std::string compressed_;
   std::size_t in_frame_ = 0;
 
-  std::mutex mutex_;  // a leaf; guards what follows
-  std::condition_variable news_, written_;
-  std::string pending_;
-  bool stopped_ = false, ends_ = false, wanted_now_ = false, busy_ = false;
-  bool frames_end_ = false;  // with each write: it may be the last
+  Mutex mutex_;  // a leaf
+  Condition news_, written_;
+  std::string pending_ SPILLWAY_GUARDED_BY(mutex_);
+  bool stopped_ SPILLWAY_GUARDED_BY(mutex_) = false;
+  bool ends_ SPILLWAY_GUARDED_BY(mutex_) = false;
+  bool wanted_now_ SPILLWAY_GUARDED_BY(mutex_) = false;
+  bool busy_ SPILLWAY_GUARDED_BY(mutex_) = false;        // the thread writes
+  bool frames_end_ SPILLWAY_GUARDED_BY(mutex_) = false;  // with each write: it may be the last
   std::thread thread_;
 };
 

@@ -12,6 +12,7 @@ AddressSpace::AddressSpace(Bytes size, Bytes granule) : granule_(granule.value) 
 }
 
 std::optional<std::uint64_t> AddressSpace::take(Bytes bytes) {
+  CHECK(bytes > Bytes{});
   if (bytes > free_) return std::nullopt;  // Before rounding, which could overflow.
   const std::uint64_t wanted = rounded(bytes);
   const auto found = by_size_.lower_bound({wanted, 0});
@@ -23,6 +24,7 @@ std::optional<std::uint64_t> AddressSpace::take(Bytes bytes) {
 }
 
 void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
+  CHECK(bytes > Bytes{} && offset % granule_ == 0);
   Hole hole{rounded(bytes), offset};
   const auto after = by_offset_.lower_bound(offset);
   CHECK(after == by_offset_.end() || offset + hole.bytes <= after->first);
@@ -47,12 +49,16 @@ void AddressSpace::give_back(std::uint64_t offset, Bytes bytes) {
 void AddressSpace::add(Hole hole) {
   spare_sizes_.put(by_size_, hole);
   spare_offsets_.put(by_offset_, hole.offset)->second = hole.bytes;
+  CHECK(by_size_.size() == by_offset_.size());  // It was in neither.
   free_ += Bytes{hole.bytes};
 }
 
 void AddressSpace::remove(Hole hole) {
-  spare_sizes_.erase(by_size_, by_size_.find(hole));
-  spare_offsets_.erase(by_offset_, by_offset_.find(hole.offset));
+  const auto size = by_size_.find(hole);
+  const auto offset = by_offset_.find(hole.offset);
+  CHECK(size != by_size_.end() && offset != by_offset_.end());
+  spare_sizes_.erase(by_size_, size);
+  spare_offsets_.erase(by_offset_, offset);
   free_ -= Bytes{hole.bytes};
 }
 

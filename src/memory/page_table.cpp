@@ -14,8 +14,13 @@ void PageTable::add_blocks(std::uint32_t count, Bytes bytes_each) {
   blocks_.resize(blocks_.size() + count, Block{.bytes = static_cast<std::uint32_t>(bytes_each.value)});
 }
 
+PageTable::Block& PageTable::at(BlockId id) {
+  CHECK(id.value < blocks_.size());
+  return blocks_[id.value];
+}
+
 void PageTable::retain(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   const bool revived = block.tensors == 0 && block.listed;
   if (revived) unlist(id.value);
   ++block.tensors;
@@ -24,7 +29,7 @@ void PageTable::retain(BlockId id) {
 }
 
 void PageTable::release(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   CHECK(block.tensors > 0);
   const bool dies = block.tensors == 1 && block.listed;
   if (dies) unlist(id.value);
@@ -33,17 +38,17 @@ void PageTable::release(BlockId id) {
 }
 
 void PageTable::hold(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   if (block.tensors > 0 || block.held) return;
   if (block.listed) unlist(id.value);
   block.held = true;
   if (on_device(block.state)) list(id.value);
 }
 
-void PageTable::pin(BlockId id) { ++blocks_[id.value].pins; }
+void PageTable::pin(BlockId id) { ++at(id).pins; }
 
 void PageTable::unpin(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   CHECK(block.pins > 0);
   if (--block.pins > 0 || !block.listed || &order_of(block) != &live_) return;
   // If it stands before the cursor, not everything there is pinned any more.
@@ -51,7 +56,7 @@ void PageTable::unpin(BlockId id) {
 }
 
 void PageTable::populate(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::populate);
   take(Tier::device, block);
   list(id.value);
@@ -59,7 +64,7 @@ void PageTable::populate(BlockId id) {
 
 void PageTable::evict(BlockId id, Tier to) {
   CHECK(to != Tier::device);
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   const bool has_copy = block.state == BlockState::clean;
   CHECK(!has_copy || block.lower == to);
   step(block, BlockEvent::evict);
@@ -73,14 +78,14 @@ void PageTable::evict(BlockId id, Tier to) {
 }
 
 void PageTable::evicted(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::evicted);
   leaving_ -= Bytes{block.bytes};
   give(Tier::device, block);
 }
 
 void PageTable::kept(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::kept);
   leaving_ -= Bytes{block.bytes};
   give(block.lower, block);
@@ -88,28 +93,28 @@ void PageTable::kept(BlockId id) {
 }
 
 void PageTable::fetch(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::fetch);
   take(Tier::device, block);
 }
 
 void PageTable::fetched(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::fetched);
   give(block.lower, block);
   list(id.value);
 }
 
 void PageTable::copied(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::copied);
-  copies_[block.lower].insert(id.value);
+  CHECK(copies_[block.lower].insert(id.value).second);
   copy_bytes_[block.lower] += Bytes{block.bytes};
   list(id.value);
 }
 
 void PageTable::give_up_copy(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::give_up_copy);
   drop_copy(id.value);
   give(block.lower, block);
@@ -117,7 +122,7 @@ void PageTable::give_up_copy(BlockId id) {
 
 void PageTable::drop_copy(std::uint32_t index) {
   const Block& block = blocks_[index];
-  copies_[block.lower].erase(index);
+  CHECK(copies_[block.lower].erase(index) == 1);
   copy_bytes_[block.lower] -= Bytes{block.bytes};
 }
 
@@ -129,13 +134,13 @@ std::optional<BlockId> PageTable::clean_victim() const {
 }
 
 void PageTable::fetch_failed(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   step(block, BlockEvent::fetch_failed);
   give(Tier::device, block);
 }
 
 void PageTable::drop(BlockId id) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   const bool on_device = block.state == BlockState::resident;
   step(block, BlockEvent::drop);
   if (on_device) unlist(id.value);
@@ -144,7 +149,7 @@ void PageTable::drop(BlockId id) {
 }
 
 void PageTable::place(BlockId id, Tier tier) {
-  Block& block = blocks_[id.value];
+  Block& block = at(id);
   CHECK(block.state == BlockState::empty);
   if (tier == Tier::device) return populate(id);
   take(tier, block);
@@ -160,6 +165,7 @@ std::optional<BlockId> PageTable::victim() {
 }
 
 std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) const {
+  CHECK(contains(blocks));
   std::uint64_t hash = seed;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     const Block& block = blocks_[id.value];

@@ -29,6 +29,11 @@ class PageTable {
   void add_blocks(std::uint32_t count, Bytes bytes_each);
   std::uint32_t block_count() const { return static_cast<std::uint32_t>(blocks_.size()); }
 
+  bool contains(BlockRange blocks) const {
+    return blocks.first.value <= block_count() && blocks.count <= block_count() - blocks.first.value;
+  }
+
+  // These four, and bytes(), are for blocks that there are.
   BlockState state(BlockId block) const { return blocks_[block.value].state; }
   // Meaningful when clean, leaving, stored or arriving.
   Tier lower(BlockId block) const { return blocks_[block.value].lower; }
@@ -113,6 +118,7 @@ class PageTable {
     std::uint32_t head = kNone, tail = kNone;
   };
 
+  Block& at(BlockId id);
   Order& order_of(const Block& block) { return block.tensors > 0 || block.held ? live_ : dead_; }
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace spillway {
 namespace {
@@ -260,22 +261,22 @@ RC_GTEST_PROP(TrainingPhasesProperty, IsAsTheModelOfWhatThreadsDo, ()) {
 // As the hook does it: each thread has a state of its own, and one lock is around all calls.
 TEST(TrainingPhasesThreads, EachStateIsItsThreadsOwn) {
   constexpr int kSteps = 100;
-  std::mutex mutex;
+  Mutex mutex;
   TrainingPhases phases;
   int steps = 0;
   const auto train = [&](bool trains) {
     ThreadTraining own;
     for (int step = 0; step < kSteps; ++step) {
       for (const Kernel& kernel : {trains ? kForward : kWithoutGradients, trains ? backward() : kWithoutGradients}) {
-        const std::scoped_lock lock(mutex);
+        const MutexLock lock(mutex);
         EXPECT_EQ(phases.kernel_starts(own, kernel).phase == Phase::backward, kernel.backward_pass == 7);
       }
       if (!trains) continue;
       {
-        const std::scoped_lock lock(mutex);
+        const MutexLock lock(mutex);
         phases.step_starts(own, "SGD", kNoBackwardPass);
       }
-      const std::scoped_lock lock(mutex);
+      const MutexLock lock(mutex);
       EXPECT_EQ(phases.kernel_starts(own, kWithoutGradients).phase, Phase::optimizer);
       steps += phases.step_ends(own, true).has_value();
     }

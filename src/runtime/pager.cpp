@@ -65,7 +65,7 @@ Pager::~Pager() {
 Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> place, TensorLabel label) {
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   take_given_up();
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
@@ -90,21 +90,21 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
 }
 
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   take_given_up();
   return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
 }
 
 void Pager::give_up(BlockRange apart) {
-  const std::lock_guard lock(given_up_mutex_);
+  const MutexLock lock(given_up_mutex_);
   given_up_.push_back(apart);
   something_is_given_up_.store(true, std::memory_order_relaxed);
 }
 
-// With the mutex held, before the heap is asked for addresses.
+// Before the heap is asked for addresses.
 void Pager::take_given_up() {
   if (!something_is_given_up_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(given_up_mutex_);
+  const MutexLock lock(given_up_mutex_);
   something_is_given_up_.store(false, std::memory_order_relaxed);
   for (const BlockRange apart : given_up_) heap_.give_up(apart);
   given_up_.clear();
@@ -121,18 +121,18 @@ void Pager::make_room_for(const FollowedPlan& plan) {
   const bool fills_ssd =
       config_.host > Bytes{} && std::ranges::count(plan.commands.evictions, Tier::ssd, &Eviction::to) > 0;
   if (!fills_ssd && std::ranges::none_of(plan.commands.prefetches, &Prefetch::keeps_copy)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   device_->promise_copies(most_blocks_);
 }
 
 std::optional<UniqueFd> Pager::before_fork() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     device_->forget_ended_children();
   }
   auto fork = device_->begin_fork();
   if (!fork) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   device_->promise_children(fork->slots, heap_.blocks_in_use());
   return std::move(fork->socket);
 }
@@ -140,7 +140,7 @@ std::optional<UniqueFd> Pager::before_fork() {
 void Pager::free(void* memory) {
   if (memory == nullptr || !active()) return;
   CHECK(contains(memory));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto place =
       heap_.remove(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - machine().range().begin()));
   CHECK(place.has_value());

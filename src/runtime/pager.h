@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/units.h"
 #include "executor/executor.h"
@@ -96,23 +96,23 @@ class Pager {
   Pager(PagerConfig config, std::unique_ptr<CpuDevice> device, std::unique_ptr<JournalFile> journal);
   CpuMachine& machine() { return device_->machine(); }
   const CpuMachine& machine() const { return std::as_const(*device_).machine(); }
-  CpuDevice::Tensors tensors() const { return {heap_.bytes_in_use(), heap_.blocks_in_use()}; }
+  CpuDevice::Tensors tensors() const SPILLWAY_REQUIRES(mutex_) { return {heap_.bytes_in_use(), heap_.blocks_in_use()}; }
   std::optional<UniqueFd> before_fork();
   bool is_time_to_wake();
-  void take_given_up();
+  void take_given_up() SPILLWAY_REQUIRES(mutex_);
 
   PagerConfig config_;
   std::unique_ptr<CpuDevice> device_;
   std::unique_ptr<JournalFile> journal_;  // null: there is none
   BlockTraffic traffic_;
   // Guards the heap, the order of its messages and what is promised for it; never held while touching managed memory.
-  std::mutex mutex_;
-  TensorHeap heap_;
-  std::uint32_t most_blocks_ = 0;  // that tensors have lived in at a time
+  Mutex mutex_;
+  TensorHeap heap_ SPILLWAY_GUARDED_BY(mutex_);
+  std::uint32_t most_blocks_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // that tensors have lived in at a time
   std::atomic<std::uint32_t> small_blocks_{0};
-  std::mutex given_up_mutex_;  // a leaf that nobody holds while waiting; guards the next
+  Mutex given_up_mutex_;  // a leaf that nobody holds while waiting
   std::atomic<bool> something_is_given_up_{false};
-  std::vector<BlockRange> given_up_;  // the heap does not know it yet
+  std::vector<BlockRange> given_up_ SPILLWAY_GUARDED_BY(given_up_mutex_);  // the heap does not know it yet
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> serials_{};             // of the latest kernel

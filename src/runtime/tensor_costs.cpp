@@ -32,7 +32,7 @@ std::vector<TensorCost> sorted(const ByLabel& all, std::size_t count) {
 
 void TensorCosts::died(const TensorCost& tensor) {
   if (tensor.moved.all == Bytes{}) return;
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   add(dead_, tensor);
   if (dead_.size() < kMost) return;
   ByLabel kept;
@@ -41,7 +41,7 @@ void TensorCosts::died(const TensorCost& tensor) {
 }
 
 std::vector<TensorCost> TensorCosts::highest(std::size_t count, std::span<const TensorCost> alive) const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   ByLabel all = dead_;
   for (const TensorCost& tensor : alive)
     if (tensor.moved.all > Bytes{}) add(all, tensor);

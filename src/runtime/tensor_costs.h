@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/mutex.h"
 #include "base/units.h"
 #include "runtime/block_traffic.h"
 
@@ -32,8 +32,8 @@ class TensorCosts {
   // A script that never repeats itself makes no end of them: then the cheaper half is forgotten.
   static constexpr std::size_t kMost = std::size_t{1} << 16;
 
-  mutable std::mutex mutex_;
-  std::unordered_map<TensorLabel, TensorCost> dead_;
+  mutable Mutex mutex_;
+  std::unordered_map<TensorLabel, TensorCost> dead_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway

@@ -51,7 +51,7 @@ void run_loop(RuledMachine& machine, PageTable table, Limits limits, std::uint32
     executor.on(event->what, commands);
     CHECK(!executor.failure());
     machine.submit(commands);
-    executor.table().check_invariants();
+    executor.check_invariants();
   }
 }
 

@@ -90,23 +90,23 @@ void add_graph(GraphUse& use, CUgraph graph, const RealDriver& driver, LaunchSca
 }
 
 void GraphTable::put(CUgraphExec graph, GraphUse use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   graphs_.insert_or_assign(graph, Graph{.made = std::move(use), .set = {}});
 }
 
 void GraphTable::set_node(CUgraphExec graph, CUgraphNode node, GraphUse use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = graphs_.find(graph);
   if (found != graphs_.end()) found->second.set.insert_or_assign(node, std::move(use));
 }
 
 void GraphTable::forget(CUgraphExec graph) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   graphs_.erase(graph);
 }
 
 bool GraphTable::scan(CUgraphExec graph, const LaunchScanner& scanner, LaunchScanner::Touches& touches) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = graphs_.find(graph);
   if (found == graphs_.end()) return false;
   bool is_complete = true;

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "hook/cuda/launch_scanner.h"
 #include "hook/cuda/real_driver.h"
 
@@ -39,12 +39,12 @@ class GraphTable {
   bool scan(CUgraphExec graph, const LaunchScanner& scanner, LaunchScanner::Touches& touches) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   struct Graph {
     GraphUse made;
     std::unordered_map<CUgraphNode, GraphUse> set;  // nodes that were changed since
   };
-  std::unordered_map<CUgraphExec, Graph> graphs_;  // GUARDED_BY(mutex_)
+  std::unordered_map<CUgraphExec, Graph> graphs_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "hook/cuda/fair_mutex.h"
 #include "hook/cuda/kernel_layout.h"
 #include "hook/cuda/launch.h"
@@ -48,9 +49,9 @@ class LaunchScanner {
 
   const AskForLayout ask_;
   mutable FairSharedMutex mutex_;
-  RangeTable ranges_;                                     // GUARDED_BY(mutex_)
-  std::unordered_map<CUfunc_st*, KernelLayout> layouts_;  // GUARDED_BY(mutex_)
-  std::uint64_t unloads_ = 0;                             // GUARDED_BY(mutex_)
+  RangeTable ranges_ SPILLWAY_GUARDED_BY(mutex_);
+  std::unordered_map<CUfunc_st*, KernelLayout> layouts_ SPILLWAY_GUARDED_BY(mutex_);
+  std::uint64_t unloads_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway

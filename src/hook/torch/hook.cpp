@@ -81,7 +81,7 @@ void* Hook::allocate(std::size_t bytes) {
   if (kernel) {
     kernel->event.births.push_back(birth);
   } else {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     born(birth);
   }
   return *memory;
@@ -100,7 +100,7 @@ void Hook::free(void* memory) noexcept {
   if (running) {
     running->event.deaths.push_back(storage->id);
   } else {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (recorder_) recorder_->died_outside(storage->id);
   }
 }
@@ -114,7 +114,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
     if (!differentiates) return false;
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     phases_.trains(training);
     if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     return false;
@@ -133,7 +133,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   ForeignMemory::Remains remains;
   bool something_ended = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto begun = phases_.kernel_starts(training, {.gradients = gradients,
                                                         .differentiates = differentiates,
                                                         .writes_parameter = accesses.writes_parameter,
@@ -176,7 +176,7 @@ void Hook::kernel_ends() {
   if (kernel->known_to_memory) memory_->kernel_done();
   if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool planned = kernel->plan != nullptr;
   kernel->plan.reset();
   const bool is_recorded = phases_.is_recorded(training);
@@ -240,7 +240,7 @@ void Hook::rest_if_all_fits() {
 // What was found of operators before is void: nobody knows what came since.
 void Hook::wake() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!rests_.exchange(false)) return;
     recorder_->forget_anchors();
   }
@@ -249,7 +249,7 @@ void Hook::wake() {
 
 // Without the other locks, since PyTorch is called.
 void Hook::watch_or_rest() {
-  const std::scoped_lock lock(watching_mutex_);
+  const MutexLock lock(watching_mutex_);
   if (watch_operators_) watch_operators_(!rests_);
 }
 
@@ -292,7 +292,7 @@ void Hook::publish_rates() {
 }
 
 void Hook::optimizer_step_starts(std::string_view name) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_first = phases_.step_starts(training, name, torch::autograd::get_current_graph_task_id());
   if (is_first && recorder_) recorder_->forget_anchors();
 }
@@ -301,7 +301,7 @@ void Hook::optimizer_step_ends() {
   const bool rested = rests_;
   bool within_backward = false;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto ended = phases_.step_ends(training, !rested);
     if (!ended) return;
     count(iterations_.step_ended(now(), memory_->figures(), ended->written));
@@ -351,30 +351,31 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
 void Hook::finish() {
   if (in_child()) return;
   memory_->script_ends();
-  std::unique_lock lock(mutex_);
-  const auto ended = phases_.script_ends();
-  if (ended == TrainingPhases::Ended::backward_pass) {
-    count(iterations_.backward_ended(last_end_, memory_->figures()));
-    if (recorder_) recorder_->anchor();
-  } else {
-    has_ended(ended);
-  }
-  if (recorder_ && something_moved())
-    if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
-  publish_costs();
-  if (recorder_ && memory_->planning() && something_moved()) {
-    // What was made within an iteration that nobody ended. A plan that is followed stays: kernels may still run.
-    if (const auto outcome = memory_->planning()->take(recorder_->progress())) {
-      planning_error_ = outcome->error;
-      if (!plan_) plan_ = outcome->plan;
+  {
+    const MutexLock lock(mutex_);
+    const auto ended = phases_.script_ends();
+    if (ended == TrainingPhases::Ended::backward_pass) {
+      count(iterations_.backward_ended(last_end_, memory_->figures()));
+      if (recorder_) recorder_->anchor();
+    } else {
+      has_ended(ended);
     }
-    session_.state.no_plan.store(why_not_planned());
-  } else if (recorder_ && !phases_.has_optimizer()) {
-    session_.state.no_plan.store({NoPlan::no_optimizer, {}});
+    if (recorder_ && something_moved())
+      if (const auto iteration = recorder_->iteration()) name_tensors(*iteration);
+    publish_costs();
+    if (recorder_ && memory_->planning() && something_moved()) {
+      // What was made within an iteration that nobody ended. A plan that is followed stays: kernels may still run.
+      if (const auto outcome = memory_->planning()->take(recorder_->progress())) {
+        planning_error_ = outcome->error;
+        if (!plan_) plan_ = outcome->plan;
+      }
+      session_.state.no_plan.store(why_not_planned());
+    } else if (recorder_ && !phases_.has_optimizer()) {
+      session_.state.no_plan.store({NoPlan::no_optimizer, {}});
+    }
+    if (recorder_ && trace_is_wanted()) save_last_trace();
+    recorder_.reset();
   }
-  if (recorder_ && trace_is_wanted()) save_last_trace();
-  recorder_.reset();
-  lock.unlock();
   disk_work_.finish();
 }
 

@@ -3,12 +3,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "hook/torch/accesses.h"
 #include "hook/torch/disk_work.h"
 #include "hook/torch/foreign_memory.h"
@@ -81,7 +81,10 @@ class Hook {
   void optimizer_step_ends();
   void compiled_code_seen();
   // How PyTorch is told to call kernel_starts() or not to.
-  void operators_are_watched_by(std::function<void(bool)> watch) { watch_operators_ = std::move(watch); }
+  void operators_are_watched_by(std::function<void(bool)> watch) {
+    const MutexLock lock(watching_mutex_);
+    watch_operators_ = std::move(watch);
+  }
   Operators& operators() { return operators_; }
 
   // In a forked child: nothing here is used any more, and all memory is plain.
@@ -96,25 +99,25 @@ class Hook {
 
  private:
   void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
-  void has_ended(TrainingPhases::Ended what);
-  void count(const CountedIteration& iteration);
-  void born(Birth birth);
-  void iteration_may_have_ended();
-  void rest_if_all_fits();
-  void wake();
-  void watch_or_rest();
-  void name_tensors(const RecordedIteration& iteration);
+  void has_ended(TrainingPhases::Ended what) SPILLWAY_REQUIRES(mutex_);
+  void count(const CountedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
+  void born(Birth birth) SPILLWAY_REQUIRES(mutex_);
+  void iteration_may_have_ended() SPILLWAY_REQUIRES(mutex_);
+  void rest_if_all_fits() SPILLWAY_REQUIRES(mutex_);
+  void wake() SPILLWAY_EXCLUDES(mutex_);
+  void watch_or_rest() SPILLWAY_EXCLUDES(mutex_);
+  void name_tensors(const RecordedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
   bool something_moved() const;
-  void publish_costs();
+  void publish_costs() SPILLWAY_REQUIRES(mutex_);
   void publish_rates();
   // hook_plans.cpp
-  void plan_ahead();
-  void take_up(const Planning::Outcome& outcome);
-  void follow_plan();
-  void stop_following(PlanEnd why);
-  void try_plan(const Recorder::Progress& progress);
-  WhyNoPlan why_not_planned();
-  void save_plan_followed();
+  void plan_ahead() SPILLWAY_REQUIRES(mutex_);
+  void take_up(const Planning::Outcome& outcome) SPILLWAY_REQUIRES(mutex_);
+  void follow_plan() SPILLWAY_REQUIRES(mutex_);
+  void stop_following(PlanEnd why) SPILLWAY_REQUIRES(mutex_);
+  void try_plan(const Recorder::Progress& progress) SPILLWAY_REQUIRES(mutex_);
+  WhyNoPlan why_not_planned() SPILLWAY_REQUIRES(mutex_);
+  void save_plan_followed() SPILLWAY_REQUIRES(mutex_);
   // hook_trace.cpp
   struct TraceSoFar {
     Trace trace;
@@ -123,12 +126,11 @@ class Hook {
   bool trace_is_wanted() const;
   bool trace_is_wanted_now() const;
   void take_trace_back();
-  Result<TraceSoFar> trace_so_far();
-  void save_trace_so_far();
-  void save_last_trace();
-  void go_on_with_disk_work();
-  // Without the lock.
-  Result<> write(TraceSoFar made);
+  Result<TraceSoFar> trace_so_far() SPILLWAY_REQUIRES(mutex_);
+  void save_trace_so_far() SPILLWAY_REQUIRES(mutex_);
+  void save_last_trace() SPILLWAY_REQUIRES(mutex_);
+  void go_on_with_disk_work() SPILLWAY_EXCLUDES(mutex_);
+  Result<> write(TraceSoFar made) SPILLWAY_EXCLUDES(mutex_);
   void say_what_was_recorded(const Result<>& saved, std::uint64_t not_recorded);
   DiskWait record_wait();
 
@@ -146,26 +148,29 @@ class Hook {
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};
-  std::mutex watching_mutex_;  // of the next; nothing else is taken under it
-  std::function<void(bool)> watch_operators_;
+  Mutex watching_mutex_;  // Nothing else is taken under it.
+  std::function<void(bool)> watch_operators_ SPILLWAY_GUARDED_BY(watching_mutex_);
 
   DiskWork disk_work_;
   std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since; written by that work alone
 
-  std::mutex mutex_;  // guards what follows
-  std::optional<Recorder> recorder_;
-  std::shared_ptr<const ProposedPlan> plan_;            // that is followed, if trial_ has not given it up
-  std::optional<Follower> follower_;                    // of its iteration
-  PlanTrial trial_;                                     // of the plan
-  bool plan_is_saved_ = true;                           // false: it is taken up, and no step has ended since
-  std::string planning_error_;                          // the last one
-  bool given_was_refused_ = false;                      // and has not been followed since
-  std::unordered_map<TensorLabel, std::string> names_;  // of tensors in the recorded iteration
-  Nanos costs_published_, costs_rest_;                  // when that was last, and how long it is not done again
-  TrainingPhases phases_;
-  Iterations iterations_;
-  ForeignMemory foreign_;
-  Nanos last_end_;  // of a kernel of threads that train
+  Mutex mutex_;
+  std::optional<Recorder> recorder_ SPILLWAY_GUARDED_BY(mutex_);
+  // That is followed, if trial_ has not given it up.
+  std::shared_ptr<const ProposedPlan> plan_ SPILLWAY_GUARDED_BY(mutex_);
+  std::optional<Follower> follower_ SPILLWAY_GUARDED_BY(mutex_);  // of its iteration
+  PlanTrial trial_ SPILLWAY_GUARDED_BY(mutex_);                   // of the plan
+  bool plan_is_saved_ SPILLWAY_GUARDED_BY(mutex_) = true;         // false: it is taken up, and no step has ended since
+  std::string planning_error_ SPILLWAY_GUARDED_BY(mutex_);        // the last one
+  bool given_was_refused_ SPILLWAY_GUARDED_BY(mutex_) = false;    // and has not been followed since
+  // Of tensors in the recorded iteration.
+  std::unordered_map<TensorLabel, std::string> names_ SPILLWAY_GUARDED_BY(mutex_);
+  Nanos costs_published_ SPILLWAY_GUARDED_BY(mutex_);  // when that was last
+  Nanos costs_rest_ SPILLWAY_GUARDED_BY(mutex_);       // how long it is not done again
+  TrainingPhases phases_ SPILLWAY_GUARDED_BY(mutex_);
+  Iterations iterations_ SPILLWAY_GUARDED_BY(mutex_);
+  ForeignMemory foreign_ SPILLWAY_GUARDED_BY(mutex_);
+  Nanos last_end_ SPILLWAY_GUARDED_BY(mutex_);  // of a kernel of threads that train
 };
 
 }  // namespace spillway

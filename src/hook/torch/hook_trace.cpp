@@ -79,7 +79,7 @@ void Hook::go_on_with_disk_work() {
   if (disk_work_.is_done()) return;
   const Nanos before = now();
   disk_work_.go_on();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (recorder_) recorder_->leave_out(excess(now(), std::max(before, last_end_)));
 }
 

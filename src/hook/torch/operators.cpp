@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 #include <string_view>
 
 namespace spillway {
@@ -100,14 +99,14 @@ const Operator* Operators::find(const at::RecordFunction& call) {
 const Operator* Operators::find_or_describe(const at::RecordFunction& call) {
   const char* name = call.name();
   {
-    const std::shared_lock lock(mutex_);
+    const SharedLock lock(mutex_);
     const auto known = known_.find(name);
     if (known != known_.end() && known->second->schema_name == name) return known->second;
   }
   const auto schema = call.operator_schema();
   if (!schema) return nullptr;
   Operator op = describe(*schema);
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const Operator*& place = known_[name];
   // An operator may have been unregistered and another one have taken its place.
   if (place == nullptr || place->schema_name != name) place = &described_.emplace_back(std::move(op));

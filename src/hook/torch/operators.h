@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <deque>
-#include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "hook/torch/pytorch.h"
 
 namespace spillway {
@@ -41,10 +41,11 @@ class Operators {
  private:
   const Operator* find_or_describe(const at::RecordFunction& call);
 
-  std::shared_mutex mutex_;
-  std::deque<Operator> described_;  // never changed, since running kernels refer to them
+  SharedMutex mutex_;
+  // Never changed, since running kernels refer to them.
+  std::deque<Operator> described_ SPILLWAY_GUARDED_BY(mutex_);
   // By the address of the schema's name, since asking a call for its schema copies it.
-  std::unordered_map<const char*, const Operator*> known_;
+  std::unordered_map<const char*, const Operator*> known_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway

@@ -3,24 +3,24 @@
 namespace spillway {
 
 void Storages::name(Lineage& newborn) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   families_.join(newborn);
 }
 
 void Storages::forget(const Lineage& unborn) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   families_.leave(unborn);
 }
 
 StorageId Storages::add(Storage newborn) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   newborn.id = {++last_};
   spare_.put(by_address_, newborn.begin)->second = newborn;
   return newborn.id;
 }
 
 std::optional<Storages::Storage> Storages::remove(const void* memory) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto place = by_address_.find(reinterpret_cast<std::uintptr_t>(memory));
   if (place == by_address_.end()) return std::nullopt;
   const Storage storage = place->second;
@@ -43,7 +43,7 @@ const Storages::Storage* Storages::find(std::uintptr_t address) {
 }
 
 std::vector<Storages::Storage> Storages::all() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Storage> result;
   result.reserve(by_address_.size());
   for (const auto& [begin, storage] : by_address_) result.push_back(storage);

@@ -3,11 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/spare_nodes.h"
 #include "recorder/events.h"
 #include "recorder/lineage.h"
@@ -36,27 +36,37 @@ class Storages {
   // Looks several up at once, while nobody else does.
   class Reader {
    public:
-    explicit Reader(Storages& storages) : storages_(storages), lock_(storages.mutex_) {}
+    // Clang follows no lock that a member holds.
+    explicit Reader(Storages& storages) SPILLWAY_UNPROVED : storages_(storages), lock_(storages.mutex_) {}
+    ~Reader() SPILLWAY_UNPROVED {}
+    Reader(const Reader&) = delete;
+    Reader& operator=(const Reader&) = delete;
+
     // The storage that this address lies in; it need not be its start (a tensor that went through numpy and came back).
     // Null: none. Valid as long as this.
-    const Storage* find(const void* address) { return storages_.find(reinterpret_cast<std::uintptr_t>(address)); }
+    const Storage* find(const void* address) SPILLWAY_UNPROVED {
+      return storages_.find(reinterpret_cast<std::uintptr_t>(address));
+    }
 
    private:
     Storages& storages_;
-    std::scoped_lock<std::mutex> lock_;
+    MutexLock<Mutex> lock_;
   };
   std::vector<Storage> all() const;
 
  private:
-  const Storage* find(std::uintptr_t address);
-  const Storage*& found_at(std::uintptr_t begin) { return found_[(begin >> 6) % found_.size()]; }
+  const Storage* find(std::uintptr_t address) SPILLWAY_REQUIRES(mutex_);
+  const Storage*& found_at(std::uintptr_t begin) SPILLWAY_REQUIRES(mutex_) {
+    return found_[(begin >> 6) % found_.size()];
+  }
 
-  mutable std::mutex mutex_;
-  std::map<std::uintptr_t, Storage> by_address_;
-  SpareNodes<std::map<std::uintptr_t, Storage>> spare_;
-  std::array<const Storage*, 1024> found_{};  // some of these, which were looked up last
-  Families families_;
-  std::uint64_t last_ = 0;
+  mutable Mutex mutex_;
+  std::map<std::uintptr_t, Storage> by_address_ SPILLWAY_GUARDED_BY(mutex_);
+  SpareNodes<std::map<std::uintptr_t, Storage>> spare_ SPILLWAY_GUARDED_BY(mutex_);
+  // Some of these, which were looked up last.
+  std::array<const Storage*, 1024> found_ SPILLWAY_GUARDED_BY(mutex_){};
+  Families families_ SPILLWAY_GUARDED_BY(mutex_);
+  std::uint64_t last_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway

@@ -34,7 +34,7 @@ void Inbox::kernel_done(LaunchId launch, bool urgent) {
 }
 
 void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   posted_.messages.push_back({.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size())});
   posted_.plans.push_back(std::move(plan));
 }
@@ -48,7 +48,7 @@ void Inbox::end() { post({.kind = Kind::end}, {}, true); }
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent,
                  std::optional<LaunchId> ended) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (ended) posted_.messages.push_back({.kind = Kind::kernel_done, .launch = *ended});
     Message& posted = posted_.messages.emplace_back(message);
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
@@ -63,7 +63,7 @@ void Inbox::take(Batch& batch) {
   batch.messages.clear();
   batch.accesses.clear();
   batch.plans.clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::swap(batch, posted_);
 }
 

@@ -3,11 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "executor/machine.h"
 #include "machines/cpu/doorbell.h"
@@ -71,8 +71,8 @@ class Inbox {
 
   const Doorbell& bell_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> allocations_;
-  std::mutex mutex_;
-  Batch posted_;
+  Mutex mutex_;
+  Batch posted_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway

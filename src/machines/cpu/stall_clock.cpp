@@ -5,7 +5,7 @@
 namespace spillway {
 
 void StallClock::begin(BlockId block, StreamId stream, Nanos at) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<StreamId>& streams = waiting_[block.value];
   // A thread waits for one block at a time, so a second report of the same is an old one.
   if (std::ranges::find(streams, stream) != streams.end()) return;
@@ -14,7 +14,7 @@ void StallClock::begin(BlockId block, StreamId stream, Nanos at) {
 }
 
 void StallClock::end(BlockId block, Nanos at) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = waiting_.find(block.value);
   if (found == waiting_.end()) return;
   remove(found->second.size(), at);
@@ -22,12 +22,12 @@ void StallClock::end(BlockId block, Nanos at) {
 }
 
 void StallClock::begin(Nanos at) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   add(at);
 }
 
 void StallClock::end(Nanos at) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   remove(1, at);
 }
 
@@ -47,7 +47,7 @@ void StallClock::remove(std::size_t waits, Nanos at) {
 
 Nanos StallClock::total(Nanos now) const {
   if (const std::uint64_t known = total_.load(std::memory_order_relaxed); known != kSomebodyWaits) return {known};
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return count_ == 0 ? ended_ : ended_ + excess(now, since_);
 }
 

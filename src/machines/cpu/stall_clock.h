@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/mutex.h"
 #include "base/units.h"
 
 namespace spillway {
@@ -28,17 +28,17 @@ class StallClock {
   Nanos total(Nanos now) const;
 
  private:
-  void add(Nanos at);
-  void remove(std::size_t waits, Nanos at);
+  void add(Nanos at) SPILLWAY_REQUIRES(mutex_);
+  void remove(std::size_t waits, Nanos at) SPILLWAY_REQUIRES(mutex_);
 
   // While nobody waits, which is what `total_` then is; UINT64_MAX: somebody does. Read without the lock.
   static constexpr std::uint64_t kSomebodyWaits = UINT64_MAX;
   std::atomic<std::uint64_t> total_{0};
-  mutable std::mutex mutex_;  // guards what follows; nobody waits while holding it
-  std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_;  // by block
-  std::size_t count_ = 0;                                             // of waits
-  Nanos since_;                                                       // while there are some
-  Nanos ended_;                                                       // all before
+  mutable Mutex mutex_;  // Nobody waits while holding it.
+  std::unordered_map<std::uint32_t, std::vector<StreamId>> waiting_ SPILLWAY_GUARDED_BY(mutex_);  // by block
+  std::size_t count_ SPILLWAY_GUARDED_BY(mutex_) = 0;                                             // of waits
+  Nanos since_ SPILLWAY_GUARDED_BY(mutex_);  // while there are some
+  Nanos ended_ SPILLWAY_GUARDED_BY(mutex_);  // all before
 };
 
 }  // namespace spillway

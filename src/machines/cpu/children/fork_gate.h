@@ -2,9 +2,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace spillway {
 
@@ -18,13 +18,13 @@ class ForkGate {
 
   // The thread: begin(), then tell the run loop, then wait; false if the loop could not, or did not come.
   Ticket begin() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     state_ = State::wanted;
     return ++last_;
   }
   bool wait_for_snapshot(Patience patience) {
-    std::unique_lock lock(mutex_);
-    news_.wait_for(lock, patience, [&] { return state_ != State::wanted; });
+    const MutexLock lock(mutex_);
+    news_.wait_for(mutex_, patience, [&] { return state_ != State::wanted; });
     if (state_ == State::wanted) state_ = State::none;
     return state_ == State::taken;
   }
@@ -34,37 +34,37 @@ class ForkGate {
 
   // The run loop.
   bool is_wanted(Ticket ticket) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return state_ == State::wanted && ticket == last_;
   }
   void refuse(Ticket mine) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (state_ != State::wanted || last_ != mine) return;
     state_ = State::none;
     news_.notify_all();
   }
   // What has been taken is this fork's, and nobody else's: its thread may have given up meanwhile.
   void taken_until_over(Ticket mine, Patience patience) {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (state_ != State::wanted || last_ != mine) return;
     state_ = State::taken;
     news_.notify_all();
-    const auto is_over = [&] { return state_ != State::taken || last_ != mine; };
-    if (!news_.wait_for(lock, patience, is_over)) state_ = State::none;  // The child would see two moments.
+    const auto is_over = [&]() SPILLWAY_REQUIRES(mutex_) { return state_ != State::taken || last_ != mine; };
+    if (!news_.wait_for(mutex_, patience, is_over)) state_ = State::none;  // The child would see two moments.
   }
 
  private:
   enum class State : std::uint8_t { none, wanted, taken };
   void set(State state) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     state_ = state;
     news_.notify_all();
   }
 
-  std::mutex mutex_;
-  std::condition_variable news_;
+  Mutex mutex_;
+  Condition news_;
   std::atomic<State> state_{State::none};  // written under the mutex; a child reads it without
-  Ticket last_ = 0;
+  Ticket last_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/files.h"
+#include "base/mutex.h"
 #include "machines/cpu/children/forked_children.h"
 
 namespace spillway {
@@ -23,8 +23,8 @@ namespace {
 // handlers read without it.
 constexpr std::size_t kMostGuards = 16;
 std::array<std::atomic<ForkGuard*>, kMostGuards> guards{};
-std::mutex forking;
-struct sigaction inherited{};
+Mutex forking;
+struct sigaction inherited{};  // handlers read it, so it is written under the mutex
 
 }  // namespace
 
@@ -32,7 +32,7 @@ struct ForkGuards {
   static void enter(ForkGuard* guard) {
     static std::once_flag once;
     std::call_once(once, [] { ::pthread_atfork(before_fork, in_parent, in_child); });
-    const std::lock_guard lock(forking);
+    const MutexLock lock(forking);
     for (auto& place : guards) {
       ForkGuard* none = nullptr;
       if (place.compare_exchange_strong(none, guard)) return;
@@ -40,20 +40,20 @@ struct ForkGuards {
     CHECK(false && "more pagers in one process than anybody needs");
   }
   static void leave(ForkGuard* guard) {
-    const std::lock_guard lock(forking);
+    const MutexLock lock(forking);
     for (auto& place : guards) {
       ForkGuard* expected = guard;
       if (place.compare_exchange_strong(expected, nullptr)) return;
     }
   }
 
-  static void before_fork() {
+  static void before_fork() SPILLWAY_ACQUIRE(forking) {
     forking.lock();
     for (const auto& place : guards)
       if (ForkGuard* guard = place.load(); guard != nullptr && !guard->in_child())
         guard->server_ = guard->port_.before();
   }
-  static void in_parent() {
+  static void in_parent() SPILLWAY_RELEASE(forking) {
     for (const auto& place : guards)
       if (ForkGuard* guard = place.load(); guard != nullptr && !guard->in_child()) {
         guard->server_.reset();
@@ -61,7 +61,7 @@ struct ForkGuards {
       }
     forking.unlock();
   }
-  static void in_child() {
+  static void in_child() SPILLWAY_RELEASE(forking) {
     bool some_unserved = false;
     for (const auto& place : guards)
       if (ForkGuard* guard = place.load(); guard != nullptr) {
