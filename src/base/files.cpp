@@ -190,15 +190,15 @@ Result<> write_file(const std::string& path, std::string_view content) {
   }
   TRY(Draft draft, open_draft(path, exists ? &status : nullptr));
   const int fd = draft.fd.get();
-  const auto give_up = [&](int error) {
+  const auto undo = [&](int error) {
     if (!draft.name.empty()) ::unlink(draft.name.c_str());
     return cannot_write(path, error);
   };
-  if (exists && ::fchmod(fd, status.st_mode & 07777) != 0) return give_up(errno);
-  if (const int error = write_all(fd, content)) return give_up(error);
-  if (const int error = error_at_close(fd)) return give_up(error);
-  if (const int error = name(draft)) return give_up(error);
-  if (::rename(draft.name.c_str(), draft.target.c_str()) != 0) return give_up(errno);
+  if (exists && ::fchmod(fd, status.st_mode & 07777) != 0) return undo(errno);
+  if (const int error = write_all(fd, content)) return undo(error);
+  if (const int error = error_at_close(fd)) return undo(error);
+  if (const int error = name(draft)) return undo(error);
+  if (::rename(draft.name.c_str(), draft.target.c_str()) != 0) return undo(errno);
   return {};
 }
 

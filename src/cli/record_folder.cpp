@@ -48,7 +48,7 @@ RecordFolder::~RecordFolder() {
 
 bool RecordFolder::takes(const fs::path& file) const {
   std::error_code error;
-  const PlanFiles plan = plan_files(kBlocksName);
+  const ProposalFiles plan = plan_files(kBlocksName);
   const fs::path folder = fs::weakly_canonical(fs::absolute(path_, error), error);
   const fs::path other = fs::weakly_canonical(file, error);
   const std::array<std::string, 4> names{kTraceName, kJournalName, plan.plan, plan.trace};
@@ -82,7 +82,7 @@ Result<std::string> RecordFolder::trace_file() const { return new_file(path_ / k
 Result<std::string> RecordFolder::journal_file() const { return new_file(path_ / kJournalName); }
 
 Result<std::string> RecordFolder::blocks() const {
-  const PlanFiles files = plan_files((path_ / kBlocksName).string());
+  const ProposalFiles files = plan_files((path_ / kBlocksName).string());
   TRY_VOID(new_file(files.plan));
   TRY(const std::string trace, new_file(files.trace));
   return trace.substr(0, trace.rfind('.'));

@@ -73,7 +73,7 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
     case BlockState::leaving:
       return recall(block, out);
     case BlockState::clean:
-      give_up_copy(block, out);
+      drop_copy(block, out);
       [[fallthrough]];
     case BlockState::resident:
       if (options_.keep_dead_blocks) return foresight_.died(block);
@@ -91,14 +91,14 @@ void Migration::drop(BlockId dead, std::vector<Command>& out) {
   table_.drop(dead);
 }
 
-void Migration::give_up_copy(BlockId block, std::vector<Command>& out) {
+void Migration::drop_copy(BlockId block, std::vector<Command>& out) {
   discard(block, table_.lower(block), out);
-  table_.give_up_copy(block);
+  table_.drop_copy(block);
 }
 
 void Migration::written(BlockRange blocks, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
-    if (table_.state(block) == BlockState::clean) give_up_copy(block, out);
+    if (table_.state(block) == BlockState::clean) drop_copy(block, out);
     // A machine maps the blocks of a move one after the other, and tells when it has mapped the last.
     if (table_.state(block) == BlockState::arriving) changed_on_the_way_.insert(block);
   });
@@ -137,7 +137,7 @@ bool Migration::eviction_possible(BlockId block) const {
          !table_.pinned(block);
 }
 
-void Migration::begin_plan(PlanOptions options, Foresight foresight) {
+void Migration::begin_plan(FollowOptions options, Foresight foresight) {
   plan_ = options;
   foresight_ = std::move(foresight);
   for (BlockId block{0}; block.value < table_.block_count(); ++block.value)
@@ -165,11 +165,11 @@ void Migration::expect(std::span<const std::vector<BlockRange>> births, std::vec
           expected_.push_back({.block = block, .now = &kernel == &births.front()});
         }
       });
-  give_up_ready_frames(out);
+  drop_ready_frames(out);
   ready_frames_ = std::move(ready);
 }
 
-void Migration::give_up_ready_frames(std::vector<Command>& out) {
+void Migration::drop_ready_frames(std::vector<Command>& out) {
   while (!ready_frames_.empty()) drop(*ready_frames_.begin(), out);
 }
 
@@ -292,9 +292,9 @@ Bytes Migration::bytes_of(BlockRange blocks) const {
 }
 
 void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
-  PlannedQueue& queue = evictions_[to];
+  MoveQueue& queue = evictions_[to];
   while (!queue.empty() && planned_in_flight_(Tier::device, to) < options_.planned_in_flight) {
-    const PlannedQueue::Wish wish = queue.front();
+    const MoveQueue::Wish wish = queue.front();
     if (!eviction_possible(wish.rest.first)) {
       queue.drop_front(1, false);
       continue;
@@ -304,7 +304,7 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
     while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
     piece.count = count;
     const bool has_copy = table_.state(piece.first) == BlockState::clean && table_.lower(piece.first) == to;
-    if (!has_copy && !give_up_copies(to, bytes_of(piece), out)) return;
+    if (!has_copy && !drop_copies(to, bytes_of(piece), out)) return;
     if (!has_copy) written(piece, out);  // A copy elsewhere is of no use: the plan wants the bytes here.
     start_move(piece, Tier::device, to, {.urgency = Urgency::plan}, {.continues = wish.begun}, out);
     queue.drop_front(piece.count, true);
@@ -312,9 +312,9 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
 }
 
 void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
-  PlannedQueue& queue = prefetches_[from];
+  MoveQueue& queue = prefetches_[from];
   while (!queue.empty() && planned_in_flight_(from, Tier::device) < options_.planned_in_flight) {
-    const PlannedQueue::Wish wish = queue.front();
+    const MoveQueue::Wish wish = queue.front();
     const BlockState state = table_.state(wish.rest.first);
     if (state == BlockState::leaving) return;
     if (state != BlockState::stored) {
@@ -413,7 +413,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     }
     if (!flight.recalled) {
       foresight_.stayed(move.blocks);
-      give_up_ready_frames(out);  // They may be what there is no space for.
+      drop_ready_frames(out);  // They may be what there is no space for.
     }
     arrived.push_back(move.blocks);
   } else if (move.urgency != Urgency::plan) {

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "executor/foresight.h"
 #include "executor/machine.h"
-#include "executor/planned_queue.h"
+#include "executor/move_queue.h"
 #include "executor/protection.h"
 #include "memory/page_table.h"
 
@@ -20,7 +20,7 @@ namespace spillway {
 
 struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
-  bool keeps_copies = false;            // as in PlanOptions, whatever the plan says
+  bool keeps_copies = false;            // as in FollowOptions, whatever the plan says
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
   std::uint32_t piece_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it
@@ -60,12 +60,12 @@ class Migration {
   // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
 
-  struct PlanOptions {
+  struct FollowOptions {
     bool shared_blocks = false;  // planned evictions may take blocks in which several tensors live
     bool keeps_copies = false;   // what comes from the SSD unplanned leaves its copy there
   };
   // Another plan is followed from now on: what the last one wanted is forgotten.
-  void begin_plan(PlanOptions options, Foresight foresight);
+  void begin_plan(FollowOptions options, Foresight foresight);
   Foresight& foresight() { return foresight_; }
   bool keeps_copies() const { return plan_.keeps_copies; }
   // What will be touched for the first time very soon, by kernel, and nothing else: blocks that have no frame get one,
@@ -148,9 +148,9 @@ class Migration {
   std::optional<BlockId> planned_victim();
   bool is_next_planned(BlockId block, Tier to) const;
   std::optional<Tier> victim_tier(BlockId victim, std::vector<Command>& out);
-  bool give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out);
-  void give_up_copy(BlockId block, std::vector<Command>& out);
-  void give_up_ready_frames(std::vector<Command>& out);
+  bool drop_copies(Tier tier, Bytes needed, std::vector<Command>& out);
+  void drop_copy(BlockId block, std::vector<Command>& out);
+  void drop_ready_frames(std::vector<Command>& out);
   bool serve_expected(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void serve_planned_evictions(Tier to, std::vector<Command>& out);
   void serve_planned_prefetches(Tier from, std::vector<Command>& out);
@@ -167,8 +167,8 @@ class Migration {
   std::deque<Wish> urgent_;                   // faults and needs, faults first
   std::deque<Expected> expected_;             // by kernel
   std::set<BlockId> ready_frames_;            // have their frames for that, and nobody lives in them yet
-  PerTier<PlannedQueue> evictions_;           // by destination
-  PerTier<PlannedQueue> prefetches_;          // by source
+  PerTier<MoveQueue> evictions_;              // by destination
+  PerTier<MoveQueue> prefetches_;             // by source
   PerLink<std::uint32_t> planned_in_flight_;  // blocks
   std::vector<Flight> flights_;
   PerLink<Bytes> moved_;
@@ -177,7 +177,7 @@ class Migration {
   PerTier<MoveId> failing_since_;         // the first move after it
   std::optional<Failure> failure_;
   std::optional<Bytes> births_ahead_;
-  PlanOptions plan_;
+  FollowOptions plan_;
   Foresight foresight_;
   std::set<BlockId> changed_on_the_way_;  // written to before their arrival was told
   std::uint32_t next_move_ = 0;

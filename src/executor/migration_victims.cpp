@@ -122,7 +122,7 @@ std::optional<BlockId> Migration::next_victim() {
 
 std::optional<BlockId> Migration::planned_victim() {
   for (const Tier to : {Tier::host, Tier::ssd}) {
-    PlannedQueue& queue = evictions_[to];
+    MoveQueue& queue = evictions_[to];
     while (!queue.empty() && !eviction_possible(queue.front().rest.first)) queue.drop_front(1, false);
     if (!queue.empty()) return queue.front().rest.first;
   }
@@ -138,7 +138,7 @@ std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>&
   const Bytes bytes = table_.bytes(victim);
   const bool is_idle = foresight_.is_idle(victim);
   const auto takes = [&](Tier tier) {
-    return failed_writes_[tier] < kMostFailedWrites && give_up_copies(tier, bytes, out);
+    return failed_writes_[tier] < kMostFailedWrites && drop_copies(tier, bytes, out);
   };
   if (table_.state(victim) == BlockState::clean) {
     if (!options_.victims_to_host || is_idle || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
@@ -154,9 +154,9 @@ std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>&
 }
 
 // Until that many bytes have room on the tier; false, and all stay, if even all would not suffice.
-bool Migration::give_up_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
+bool Migration::drop_copies(Tier tier, Bytes needed, std::vector<Command>& out) {
   if (table_.room(tier) + table_.copies(tier) < needed) return false;
-  while (table_.room(tier) < needed) give_up_copy(*table_.copy_on(tier), out);
+  while (table_.room(tier) < needed) drop_copy(*table_.copy_on(tier), out);
   return true;
 }
 

@@ -25,7 +25,7 @@ enum class BlockEvent : std::uint8_t {
   fetch,         // a move up begins
   fetched,       // it has ended; the lower copy is given up
   copied,        // it has ended; the lower copy stays
-  give_up_copy,  // the lower copy is not wanted, or not the same bytes, any more
+  drop_copy,     // the lower copy is not wanted, or not the same bytes, any more
   fetch_failed,  // the bytes are still below
   drop,          // nobody will read the bytes again
 };
@@ -45,7 +45,7 @@ constexpr std::optional<BlockState> next(BlockState state, BlockEvent event) {
   constexpr std::array kRules{
       Rule{empty, populate, resident}, Rule{resident, evict, leaving},       Rule{leaving, evicted, stored},
       Rule{leaving, kept, resident},   Rule{stored, fetch, arriving},        Rule{arriving, fetched, resident},
-      Rule{arriving, copied, clean},   Rule{arriving, fetch_failed, stored}, Rule{clean, give_up_copy, resident},
+      Rule{arriving, copied, clean},   Rule{arriving, fetch_failed, stored}, Rule{clean, drop_copy, resident},
       Rule{clean, evict, leaving},     Rule{resident, drop, empty},          Rule{stored, drop, empty},
   };
   for (const Rule& rule : kRules)

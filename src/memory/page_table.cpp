@@ -113,9 +113,9 @@ void PageTable::copied(BlockId id) {
   list(id.value);
 }
 
-void PageTable::give_up_copy(BlockId id) {
+void PageTable::drop_copy(BlockId id) {
   Block& block = at(id);
-  step(block, BlockEvent::give_up_copy);
+  step(block, BlockEvent::drop_copy);
   drop_copy(id.value);
   give(block.lower, block);
 }

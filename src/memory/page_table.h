@@ -62,7 +62,7 @@ class PageTable {
   void fetch(BlockId block);
   void fetched(BlockId block);
   void copied(BlockId block);
-  void give_up_copy(BlockId block);
+  void drop_copy(BlockId block);
   void fetch_failed(BlockId block);
   void drop(BlockId block);
   // The cold start: an empty block's bytes are on this tier from the beginning.

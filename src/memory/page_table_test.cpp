@@ -190,7 +190,7 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       model.enter(index);
       return table.copied(id);
     case 12:
-      return moved(BlockEvent::give_up_copy) ? table.give_up_copy(id) : void();
+      return moved(BlockEvent::drop_copy) ? table.drop_copy(id) : void();
     case 13:
       if (block.takes_its_turn()) return table.hold(id);
       block.held = true;

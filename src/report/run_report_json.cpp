@@ -111,7 +111,7 @@ Json plan(const RunReport& report) {
   Json object;
   add(object, last);
   object["adopted_at_iteration"] = report.plans.front().adopted_at_iteration;
-  object["given_up_at_iteration"] = last.given_up_at_iteration == 0 ? Json(nullptr) : Json(last.given_up_at_iteration);
+  object["given_up_at_iteration"] = last.dropped_at_iteration == 0 ? Json(nullptr) : Json(last.dropped_at_iteration);
   object["read_from"] = last.given == 0 ? Json(nullptr) : text_or_null(report.given_plan);
   return object;
 }

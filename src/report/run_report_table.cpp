@@ -61,7 +61,7 @@ std::string plan_text(const RunReport& report) {
              without_what(report), seconds(last.planning), seconds(last.link_bound), seconds(last.least_wait)) +
          (last.end == PlanEnd::none
               ? ""
-              : fmt::format("; given up at {}, since {}", last.given_up_at_iteration, reason_of(last.end)));
+              : fmt::format("; given up at {}, since {}", last.dropped_at_iteration, reason_of(last.end)));
 }
 
 // The first iteration of a script makes more than the others: the optimizer's states, usually less than half as many.
@@ -166,9 +166,9 @@ std::string written_text(const RunReport& report) {
   std::string text =
       fmt::format("{} written ({} an hour)", to_text(report.memory.written), to_text(report.ssd_written_per_hour()));
   const Bytes moved = report.memory.moved(Tier::device, Tier::ssd) + report.memory.moved(Tier::host, Tier::ssd);
-  const Bytes given_up = excess(report.memory.written, moved);
-  if (given_up.value > report.memory.written.value / 20)
-    text += fmt::format(", {} of it for moves that were called back or for forked processes", to_text(given_up));
+  const Bytes called_back = excess(report.memory.written, moved);
+  if (called_back.value > report.memory.written.value / 20)
+    text += fmt::format(", {} of it for moves that were called back or for forked processes", to_text(called_back));
   return text;
 }
 

@@ -39,7 +39,7 @@ struct RunReportTest : testing::Test {
   }
   void end_plan(PlanEnd why) {
     report.plans.back().end = why;
-    report.plans.back().given_up_at_iteration = report.iteration_count + 1;
+    report.plans.back().dropped_at_iteration = report.iteration_count + 1;
   }
   Json json() const { return Json::parse(to_json(report)); }
 };

@@ -5,7 +5,7 @@
 namespace spillway {
 namespace {
 
-constexpr PlanBasis kBasis{.sum = {1'000}, .ssd_read = {1'000}, .ssd_write = {2'000}};
+constexpr DriftBasis kBasis{.sum = {1'000}, .ssd_read = {1'000}, .ssd_write = {2'000}};
 
 TEST(Drift, TimesMayChangeByATwentiethAndRatesByAQuarter) {
   EXPECT_FALSE(has_drifted(kBasis, kBasis));

@@ -66,7 +66,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
   if (!active()) return fail(Errc::unavailable, "managed memory is not available in a forked process");
   const Bytes wanted{std::max<std::size_t>(bytes, 1)};
   const MutexLock lock(mutex_);
-  take_given_up();
+  take_ended_apart();
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
   if (!proposed) {
@@ -91,23 +91,23 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
 
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
   const MutexLock lock(mutex_);
-  take_given_up();
+  take_ended_apart();
   return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
 }
 
-void Pager::give_up(BlockRange apart) {
-  const MutexLock lock(given_up_mutex_);
-  given_up_.push_back(apart);
-  something_is_given_up_.store(true, std::memory_order_relaxed);
+void Pager::end_apart(BlockRange apart) {
+  const MutexLock lock(ended_apart_mutex_);
+  ended_apart_.push_back(apart);
+  some_apart_has_ended_.store(true, std::memory_order_relaxed);
 }
 
 // Before the heap is asked for addresses.
-void Pager::take_given_up() {
-  if (!something_is_given_up_.load(std::memory_order_relaxed)) return;
-  const MutexLock lock(given_up_mutex_);
-  something_is_given_up_.store(false, std::memory_order_relaxed);
-  for (const BlockRange apart : given_up_) heap_.give_up(apart);
-  given_up_.clear();
+void Pager::take_ended_apart() {
+  if (!some_apart_has_ended_.load(std::memory_order_relaxed)) return;
+  const MutexLock lock(ended_apart_mutex_);
+  some_apart_has_ended_.store(false, std::memory_order_relaxed);
+  for (const BlockRange apart : ended_apart_) heap_.end_apart(apart);
+  ended_apart_.clear();
 }
 
 std::uint64_t Pager::place_of(const void* memory) const {

@@ -64,7 +64,7 @@ class Pager {
   // Places for a plan's tensors, counted as allocate() does; nothing if there are not enough addresses.
   std::optional<BlockRange> set_apart(Bytes bytes);
   // No plan's tensors are put there any more. Waits for nobody.
-  void give_up(BlockRange apart);
+  void end_apart(BlockRange apart);
   std::uint64_t place_of(const void* memory) const;
   // The plan is followed by kernels that are told of after this; null: none is.
   void adopt(std::shared_ptr<const FollowedPlan> plan);
@@ -99,7 +99,7 @@ class Pager {
   CpuDevice::Tensors tensors() const SPILLWAY_REQUIRES(mutex_) { return {heap_.bytes_in_use(), heap_.blocks_in_use()}; }
   std::optional<UniqueFd> before_fork();
   bool is_time_to_wake();
-  void take_given_up() SPILLWAY_REQUIRES(mutex_);
+  void take_ended_apart() SPILLWAY_REQUIRES(mutex_);
 
   PagerConfig config_;
   std::unique_ptr<CpuDevice> device_;
@@ -110,9 +110,9 @@ class Pager {
   TensorHeap heap_ SPILLWAY_GUARDED_BY(mutex_);
   std::uint32_t most_blocks_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // that tensors have lived in at a time
   std::atomic<std::uint32_t> small_blocks_{0};
-  Mutex given_up_mutex_;  // a leaf that nobody holds while waiting
-  std::atomic<bool> something_is_given_up_{false};
-  std::vector<BlockRange> given_up_ SPILLWAY_GUARDED_BY(given_up_mutex_);  // the heap does not know it yet
+  Mutex ended_apart_mutex_;  // a leaf that nobody holds while waiting
+  std::atomic<bool> some_apart_has_ended_{false};
+  std::vector<BlockRange> ended_apart_ SPILLWAY_GUARDED_BY(ended_apart_mutex_);  // the heap does not know it yet
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
   std::array<std::uint32_t, Streams::kMost> serials_{};             // of the latest kernel

@@ -30,7 +30,7 @@ bool Planning::needs_none(const Recorder::Progress& progress) const {
 
 MachineModel Planning::machine() const { return machine_.with_rates(pager_.ssd_read(), pager_.ssd_write()); }
 
-PlanBasis Planning::basis(const Recorder::Progress& progress) const {
+DriftBasis Planning::basis(const Recorder::Progress& progress) const {
   const MachineModel now = machine();
   return {.sum = progress.average, .ssd_read = now.ssd.read, .ssd_write = now.ssd.write};
 }
@@ -38,7 +38,7 @@ PlanBasis Planning::basis(const Recorder::Progress& progress) const {
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress, Bytes beside,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
   if (places_ && followed_iteration_ != progress.iteration) {  // Nobody follows that plan for long any more.
-    pager_.give_up(std::exchange(places_, std::nullopt)->apart);
+    pager_.end_apart(std::exchange(places_, std::nullopt)->apart);
     followed_iteration_ = 0;
   }
   least_ = iteration_ == progress.iteration ? std::min(2 * least_, kMostIterations) : kLeastIterations;
@@ -79,7 +79,7 @@ void Planning::run(const PlanningInput& input) noexcept {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
   const Nanos begin = now();
   std::optional<BlockRange> apart;
-  const auto plan_within_memory = [&]() -> Result<Planned> {
+  const auto plan_within_memory = [&]() -> Result<PlanningResult> {
     try {
       return plan_run(input, [&](Bytes bytes) { return apart = pager_.set_apart(bytes); });
     } catch (const std::bad_alloc&) {  // A limit of the script's (ulimit -v); it need not end for want of a plan.
@@ -97,7 +97,7 @@ void Planning::run(const PlanningInput& input) noexcept {
   } else {
     error_ = plan.error().message;
   }
-  if (!plan_ && apart) pager_.give_up(*apart);
+  if (!plan_ && apart) pager_.end_apart(*apart);
   done_.store(true, std::memory_order_release);
 }
 
@@ -109,7 +109,7 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
                   .error = std::move(error_),
                   .refused = std::move(refused_)};
   if (now.iteration != iteration_) {
-    if (outcome.plan && outcome.is_first) pager_.give_up(outcome.plan->places.apart);
+    if (outcome.plan && outcome.is_first) pager_.end_apart(outcome.plan->places.apart);
     outcome.plan = nullptr;
     iteration_ = 0;
     return outcome;

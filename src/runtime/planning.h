@@ -32,9 +32,9 @@ class Planning {
               const std::function<std::optional<std::uint64_t>(StorageId)>& place_of);
   // Once for each submission: what came of it.
   struct Outcome {
-    std::shared_ptr<const ProposedPlan> plan;  // null: `none_needed`, or `error`, or the script does something else now
-    bool none_needed = false;                  // Paging is as good.
-    bool is_first = false;                     // for this iteration
+    std::shared_ptr<const Proposal> plan;  // null: `none_needed`, or `error`, or the script does something else now
+    bool none_needed = false;              // Paging is as good.
+    bool is_first = false;                 // for this iteration
     std::string error;
     std::string refused;  // why the given plan is not followed
   };
@@ -44,12 +44,12 @@ class Planning {
   // Whether it was decided that this iteration needs no plan.
   bool needs_none(const Recorder::Progress& progress) const;
   Pager& pager() { return pager_; }
-  bool may_give_up() const { return policy_.chooses; }
+  bool may_drop() const { return policy_.chooses; }
 
  private:
   void run(const PlanningInput& input) noexcept;
   MachineModel machine() const;  // with the rates as measured by now
-  PlanBasis basis(const Recorder::Progress& progress) const;
+  DriftBasis basis(const Recorder::Progress& progress) const;
 
   // What was decided stands for so many iterations at least, twice as many each time that it is looked at again: times
   // that go up and down (other programs, checkpoints) must not keep us planning.
@@ -62,13 +62,13 @@ class Planning {
   std::thread thread_;
   std::uint32_t plans_made_ = 0;
   std::uint64_t iteration_ = 0;                               // planned for last; 0: it went before it was decided
-  PlanBasis basis_;                                           // of that
+  DriftBasis basis_;                                          // of that
   std::uint64_t repetitions_ = 0, least_ = kLeastIterations;  // when that was; until it may be made again
   enum class Decision : std::uint8_t { no_plan, plan, given_plan } decision_ = Decision::no_plan;
-  std::optional<PlannedPlaces> places_;   // of the plan that was made last
+  std::optional<BirthPlaces> places_;     // of the plan that was made last
   std::uint64_t followed_iteration_ = 0;  // what it is for
   // The thread's until done_.
-  std::unique_ptr<ProposedPlan> plan_;
+  std::unique_ptr<Proposal> plan_;
   std::string error_, refused_;
   std::atomic<bool> done_{false};
 };

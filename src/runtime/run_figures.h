@@ -127,10 +127,10 @@ struct PlanFigures {
   // must wait where they use much in a short time.
   Nanos link_bound{}, least_wait{};
   Bytes least_in{}, least_out{};
-  Nanos planning{};                         // that it took to make it
-  std::uint64_t given = 0;                  // 1: it was made before, as the user wanted
-  std::uint64_t adopted_at_iteration = 0;   // the script's, counted from 1
-  std::uint64_t given_up_at_iteration = 0;  // from which on it was not followed; 0: it was
+  Nanos planning{};                        // that it took to make it
+  std::uint64_t given = 0;                 // 1: it was made before, as the user wanted
+  std::uint64_t adopted_at_iteration = 0;  // the script's, counted from 1
+  std::uint64_t dropped_at_iteration = 0;  // from which on it was not followed; 0: it was
   PlanEnd end = PlanEnd::none;
 
   static constexpr auto figures() {
@@ -142,7 +142,7 @@ struct PlanFigures {
                       Figure{"least_in_bytes", &Self::least_in}, Figure{"least_out_bytes", &Self::least_out},
                       Figure{"planning_seconds", &Self::planning},
                       Figure{"followed_since_iteration", &Self::adopted_at_iteration}, Untold{&Self::given},
-                      Untold{&Self::given_up_at_iteration}, Figure{"given_up_because", &Self::end});
+                      Untold{&Self::dropped_at_iteration}, Figure{"given_up_because", &Self::end});
   }
 };
 static_assert(has_all_figures<PlanFigures>());

@@ -229,7 +229,7 @@ RunPlan run_plan(PlanId id, Plan commands, BlockTrace blocks) {
 }
 
 // Addresses for what the iteration makes.
-Result<PlannedPlaces> place(const Trace& trace, const Lifetimes& lifetimes, const SetApart& set_apart) {
+Result<BirthPlaces> place(const Trace& trace, const Lifetimes& lifetimes, const SetApart& set_apart) {
   Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
   const auto apart = set_apart(placement.bytes);
   if (!apart)
@@ -237,7 +237,7 @@ Result<PlannedPlaces> place(const Trace& trace, const Lifetimes& lifetimes, cons
                                                placement.bytes.value));
   for (auto& place : placement.places)
     if (place) *place += kBlockBytes.value * apart->first.value;
-  return PlannedPlaces{std::move(placement.places), *apart};
+  return BirthPlaces{std::move(placement.places), *apart};
 }
 
 // What lies where in a run that does not exist: persistent tensors first, one after the other.
@@ -303,11 +303,11 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   return predictions;
 }
 
-Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) {
+Result<PlanningResult> plan_run(const PlanningInput& input, const SetApart& set_apart) {
   const Trace& trace = input.iteration.trace;
   TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
-  auto proposed = std::make_unique<ProposedPlan>();
+  auto proposed = std::make_unique<Proposal>();
   if (input.places) {
     proposed->places = *input.places;
   } else {
@@ -322,7 +322,7 @@ Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart) 
     if (!places[t]) places[t] = input.persistent[t];
   BlockTrace blocks = block_trace(trace, lifetimes, places);
   const RunIteration iteration = run_iteration(blocks.trace, trace);
-  Planned planned;
+  PlanningResult planned;
   std::optional<Best> best;
   if (input.given) {
     if (auto given = best_given(iteration, input))

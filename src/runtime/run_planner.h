@@ -24,7 +24,7 @@ namespace spillway {
 inline constexpr Bytes kSpareMemory = kBlockBytes * 8;
 
 // Where a plan puts what its iteration makes.
-struct PlannedPlaces {
+struct BirthPlaces {
   Places places;     // by TensorId; nothing for what may lie anywhere
   BlockRange apart;  // they all lie in here
 };
@@ -38,17 +38,17 @@ struct PlanningInput {
   Bytes budget;          // all of the device's memory
   Bytes unplanned;       // of that, what no plan counts on
   RunPolicy policy;
-  const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
-  std::optional<PlannedPlaces> places;  // of what this iteration makes, if it was planned for before
+  const GivenPlan* given = nullptr;   // to be followed if it is for this iteration
+  std::optional<BirthPlaces> places;  // of what this iteration makes, if it was planned for before
 };
 
 // A plan for a run, and how to recognise its iteration.
-struct ProposedPlan {
+struct Proposal {
   std::uint64_t iteration = 0;  // its number
   PlanFigures figures;
   RunPlan run;
   Trace blocks;  // what it was made for: the iteration as the run's memory sees it
-  PlannedPlaces places;
+  BirthPlaces places;
   std::vector<std::uint64_t> signatures;  // by kernel
   std::uint32_t kernels_with_data = 0;    // of these, those that use or make managed memory
   std::vector<std::uint32_t> anchors;
@@ -69,13 +69,13 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;
 
-struct Planned {
-  std::unique_ptr<ProposedPlan> plan;  // null: none is needed
-  std::string refused;                 // why the given one is not it
+struct PlanningResult {
+  std::unique_ptr<Proposal> plan;  // null: none is needed
+  std::string refused;             // why the given one is not it
 };
 // The given plan, if it is for the iteration as the run's memory sees it. Else every planner that the policy allows
 // plans for that, each plan is simulated, and the one is taken whose iteration costs least, by its time and by its
 // moves; nothing if demand paging is as good.
-Result<Planned> plan_run(const PlanningInput& input, const SetApart& set_apart);
+Result<PlanningResult> plan_run(const PlanningInput& input, const SetApart& set_apart);
 
 }  // namespace spillway

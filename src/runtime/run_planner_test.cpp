@@ -57,7 +57,7 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
     const auto proposed = plan_run(input, set_apart);
     if (!proposed) RC_ASSERT(proposed.error().message.contains("raise --device-memory"));
     if (!proposed || !proposed->plan) RC_DISCARD("nothing to plan, or too little memory");
-    const ProposedPlan& plan = *proposed->plan;
+    const Proposal& plan = *proposed->plan;
     RC_ASSERT(plan.run.followed.kernels == trace.kernels.size());
     RC_ASSERT(plan.births.size() == trace.kernels.size());
     for (std::size_t k = 0; k < plan.births.size(); ++k)
@@ -91,7 +91,7 @@ TEST(RunPlanner, APolicyThatIsAskedForIsTaken) {
 }
 
 // Seconds of the iteration, and half of those that its bytes take on their ways.
-double cost(const ProposedPlan& proposed, const MachineModel& machine) {
+double cost(const Proposal& proposed, const MachineModel& machine) {
   const auto way = [](Bytes bytes, BytesPerSecond link, BytesPerSecond ssd) {
     return seconds(transfer_time(bytes, std::min(link, ssd)));
   };
@@ -214,7 +214,7 @@ TEST_F(GivenToARun, APlanThatMovesNothingIsNotFollowed) {
 TEST_F(GivenToARun, TheTraceThatItWasMadeForIsWrittenWithIt) {
   std::string name = testing::TempDir() + "planned-XXXXXX";
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
-  const PlanFiles files = plan_files(name + "/blocks");
+  const ProposalFiles files = plan_files(name + "/blocks");
   const auto planned = plan_run(input, set_apart);
   ASSERT_TRUE(planned && planned->plan);
   const auto saved = save_proposed(*planned->plan, "train.py", files);
@@ -228,7 +228,7 @@ TEST_F(GivenToARun, TheTraceThatItWasMadeForIsWrittenWithIt) {
   EXPECT_TRUE(valid) << valid.error().message;
   EXPECT_EQ(again->plan.trace_shape, shape_of(loaded->trace));
 
-  const PlanFiles unwritable = {.trace = files.trace, .plan = name + "/none/blocks.plan"};
+  const ProposalFiles unwritable = {.trace = files.trace, .plan = name + "/none/blocks.plan"};
   EXPECT_FALSE(save_proposed(*planned->plan, "train.py", unwritable));
   EXPECT_FALSE(std::filesystem::exists(files.trace)) << "without a plan of its own";
   std::filesystem::remove_all(name);

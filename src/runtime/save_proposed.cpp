@@ -8,11 +8,11 @@
 
 namespace spillway {
 
-PlanFiles plan_files(const std::string& stem) { return {.trace = stem + ".trace", .plan = stem + ".plan"}; }
+ProposalFiles plan_files(const std::string& stem) { return {.trace = stem + ".trace", .plan = stem + ".plan"}; }
 
 namespace {
 
-Result<> save(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
+Result<> save(const Proposal& proposed, const std::string& script, const ProposalFiles& files) {
   Trace trace = proposed.blocks;
   trace.name = script;
   TRY_VOID(validate(trace, "cannot write trace " + files.trace));
@@ -26,7 +26,7 @@ Result<> save(const ProposedPlan& proposed, const std::string& script, const Pla
 
 }  // namespace
 
-Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files) {
+Result<> save_proposed(const Proposal& proposed, const std::string& script, const ProposalFiles& files) {
   auto saved = save(proposed, script, files);
   if (!saved)  // One that was followed before would be taken for this one, and a trace without its plan for another's.
     for (const std::string& file : {files.plan, files.trace}) std::remove(file.c_str());

@@ -8,11 +8,11 @@
 namespace spillway {
 
 // Writes the trace of rows of blocks that the plan was made for, and the plan with that trace's hash.
-struct PlanFiles {
+struct ProposalFiles {
   std::string trace, plan;
 };
 // `stem`: both names without their ends.
-PlanFiles plan_files(const std::string& stem);
-Result<> save_proposed(const ProposedPlan& proposed, const std::string& script, const PlanFiles& files);
+ProposalFiles plan_files(const std::string& stem);
+Result<> save_proposed(const Proposal& proposed, const std::string& script, const ProposalFiles& files);
 
 }  // namespace spillway

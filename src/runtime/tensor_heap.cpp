@@ -60,7 +60,7 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
   return apart_.back().blocks;
 }
 
-void TensorHeap::give_up(BlockRange blocks) {
+void TensorHeap::end_apart(BlockRange blocks) {
   if (blocks.count == 0) return;
   const auto apart = apart_with(blocks.first.value * kBlockBytes.value);
   CHECK(apart != apart_.end());

@@ -44,7 +44,7 @@ class TensorHeap {
   // Whole blocks that only propose_at() uses; nothing if no hole is large enough. Once given up, they serve all again
   // as soon as the last tensor in them has died.
   std::optional<BlockRange> set_apart(std::uint32_t blocks);
-  void give_up(BlockRange apart);
+  void end_apart(BlockRange apart);
 
   Bytes bytes_in_use() const { return bytes_in_use_; }  // by tensors
   // Blocks in which a tensor lives, and how many more this place would make it.

@@ -90,7 +90,7 @@ TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
   EXPECT_FALSE(heap.propose(40_MiB));
   const auto tensor = heap.propose_at(kBlockBytes.value * apart->first.value, 3_MiB);
   heap.commit(*tensor);
-  heap.give_up(*apart);
+  heap.end_apart(*apart);
   EXPECT_FALSE(heap.propose_at(kBlockBytes.value * apart->first.value + (8 << 20), 3_MiB));
   EXPECT_FALSE(heap.propose(40_MiB));
   EXPECT_TRUE(heap.remove(tensor->offset));
@@ -102,7 +102,7 @@ TEST(TensorHeap, NothingCanBeSetApartAndGivenUp) {
   const auto apart = heap.set_apart(0);
   ASSERT_TRUE(apart);
   EXPECT_EQ(apart->count, 0u);
-  heap.give_up(*apart);
+  heap.end_apart(*apart);
 }
 
 TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {

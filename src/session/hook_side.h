@@ -101,7 +101,7 @@ inline void end_plan(Session& session, PlanEnd why) noexcept {
   auto [count, plan] = session.state.plans.last();
   if (count == 0) return;
   plan.end = why;
-  plan.given_up_at_iteration = session.state.iterations.count() + 1;
+  plan.dropped_at_iteration = session.state.iterations.count() + 1;
   session.state.plans.replace_last(plan);
 }
 

@@ -133,7 +133,7 @@ TEST_F(ReadReport, APlanEndsWithTheIterationBefore) {
   end_plan(**session, PlanEnd::slower);
   ASSERT_EQ(report().plans.size(), 1u);
   EXPECT_EQ(report().plans[0].adopted_at_iteration, 1u);
-  EXPECT_EQ(report().plans[0].given_up_at_iteration, 4u);
+  EXPECT_EQ(report().plans[0].dropped_at_iteration, 4u);
   EXPECT_EQ(report().plans[0].end, PlanEnd::slower);
 }
 

@@ -21,9 +21,9 @@
 #include "recorder/recorder.h"
 #include "recorder/training_phases.h"
 #include "runtime/iterations.h"
-#include "runtime/plan_trial.h"
 #include "runtime/planning.h"
 #include "runtime/tensor_costs.h"
+#include "runtime/trial.h"
 #include "session/session.h"
 
 namespace spillway {
@@ -33,7 +33,7 @@ struct RunningKernel {
   const Operator* op = nullptr;
   KernelLineage lineage{""};
   KernelEvent event;
-  std::shared_ptr<const ProposedPlan> plan;  // null: it has no place in one
+  std::shared_ptr<const Proposal> plan;  // null: it has no place in one
   KernelId place = kNoKernel;
   // What is no part of an iteration, and only looks at memory or makes some, is no kernel to the memory: it would look
   // ahead from there, beside the plan.
@@ -157,9 +157,9 @@ class Hook {
   Mutex mutex_;
   std::optional<Recorder> recorder_ SPILLWAY_GUARDED_BY(mutex_);
   // That is followed, if trial_ has not given it up.
-  std::shared_ptr<const ProposedPlan> plan_ SPILLWAY_GUARDED_BY(mutex_);
+  std::shared_ptr<const Proposal> plan_ SPILLWAY_GUARDED_BY(mutex_);
   std::optional<Follower> follower_ SPILLWAY_GUARDED_BY(mutex_);  // of its iteration
-  PlanTrial trial_ SPILLWAY_GUARDED_BY(mutex_);                   // of the plan
+  Trial trial_ SPILLWAY_GUARDED_BY(mutex_);                       // of the plan
   bool plan_is_saved_ SPILLWAY_GUARDED_BY(mutex_) = true;         // false: it is taken up, and no step has ended since
   std::string planning_error_ SPILLWAY_GUARDED_BY(mutex_);        // the last one
   bool given_was_refused_ SPILLWAY_GUARDED_BY(mutex_) = false;    // and has not been followed since

@@ -17,7 +17,7 @@ void Hook::plan_ahead() {
   const Recorder::Progress at = recorder_->progress();
   if (!plan_is_saved_) save_plan_followed();
   if (follower_) follower_->anchor(at.iteration == plan_->iteration ? at.steps_done : std::nullopt);
-  if (planning->may_give_up()) try_plan(at);
+  if (planning->may_drop()) try_plan(at);
   // While none is known the one planned for may come back: another optimizer's turn may just be overdue.
   const bool iteration_starts = at.iteration != 0 && at.steps_done.value_or(0) == 0;
   if (const auto outcome = iteration_starts ? planning->take(at) : std::nullopt) {
@@ -27,7 +27,7 @@ void Hook::plan_ahead() {
                                (follower_ && !outcome->is_first ? "with the plan that it has" : "without a plan") +
                                ", since planning failed: " + outcome->error);
     const bool follows_given = outcome->plan && outcome->plan->figures.given != 0;
-    if (!outcome->refused.empty() && !trial_.gave_up())
+    if (!outcome->refused.empty() && !trial_.is_dropped())
       add_notice(session_, "the run plans by itself: " + outcome->refused);
     if (follows_given && given_was_refused_)
       add_notice(session_, "the given plan is followed after all: the script's iteration has become the one it is for");
@@ -35,7 +35,7 @@ void Hook::plan_ahead() {
     take_up(*outcome);
   }
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
-  if (trial_.gave_up() || !planning->wants(progress, something_moved())) return;
+  if (trial_.is_dropped() || !planning->wants(progress, something_moved())) return;
   RecordedIteration iteration = *recorder_->iteration();
   name_tensors(iteration);
   const std::unordered_set<StorageId> planned(iteration.storages.begin(), iteration.storages.end());
@@ -55,7 +55,7 @@ void Hook::plan_ahead() {
 
 void Hook::take_up(const Planning::Outcome& outcome) {
   if (!outcome.plan && !outcome.is_first && !outcome.none_needed) return;  // The one that there is goes on.
-  if (trial_.gave_up() && !(outcome.plan && outcome.plan->figures.given != 0)) return;  // That was final.
+  if (trial_.is_dropped() && !(outcome.plan && outcome.plan->figures.given != 0)) return;  // That was final.
   plan_ = outcome.plan;
   if (!plan_) {
     trial_.none_is_followed();

@@ -38,7 +38,6 @@ class Storages {
    public:
     // Clang follows no lock that a member holds.
     explicit Reader(Storages& storages) SPILLWAY_UNPROVED : storages_(storages), lock_(storages.mutex_) {}
-    ~Reader() SPILLWAY_UNPROVED {}
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 

@@ -38,12 +38,12 @@ class BlockMapper {
   virtual std::uint32_t arrival_buffers(Urgency urgency) const = 0;
   // Gives the buffer's contents to the block, and takes the buffer back.
   virtual int map(std::byte* block, std::byte* buffer) = 0;
-  virtual void give_up(std::byte* buffer) = 0;
+  virtual void free_buffer(std::byte* buffer) = 0;
 
   // The host tier: after take_off(), keeps the bytes in a host frame instead; null if there is none.
   virtual std::byte* keep_in_host(std::byte* block, std::byte* buffer) = 0;
   virtual int map_from_host(std::byte* block, std::byte* host) = 0;
-  virtual void give_up_host(std::byte* host) = 0;
+  virtual void free_host_frame(std::byte* host) = 0;
 
   // Frames held for the device when so many blocks use it and so many the host: those kept for reuse count, too.
   virtual std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t host_in_use) const = 0;

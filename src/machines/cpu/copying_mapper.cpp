@@ -61,7 +61,7 @@ class CopyingMapper final : public BlockMapper {
     if (error == 0) free_.push_back(buffer);
     return error;
   }
-  void give_up(std::byte* buffer) override { free_.push_back(buffer); }
+  void free_buffer(std::byte* buffer) override { free_.push_back(buffer); }
 
   std::byte* keep_in_host(std::byte* block, std::byte* buffer) override {
     std::byte* host = take(host_);
@@ -75,7 +75,7 @@ class CopyingMapper final : public BlockMapper {
     if (error == 0) host_.push_back(host);
     return error;
   }
-  void give_up_host(std::byte* host) override { host_.push_back(host); }
+  void free_host_frame(std::byte* host) override { host_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t) const override {
     return device_in_use + arrivals_;

@@ -46,7 +46,7 @@ void CpuMachine::populate_waiting() {
 bool CpuMachine::give_first_frame(BlockId id) {
   at(id).blank = false;
   if (const int error = mapper_->populate(address(id)); error != 0) {
-    give_up("map a new block", error);
+    fail_for_good("map a new block", error);
     return false;
   }
   mapped(id);
@@ -81,7 +81,7 @@ bool CpuMachine::map_from_host(Job& job) {
     }
     if (!keep_for_children(id)) return false;
     if (const int error = mapper_->map_from_host(address(id), std::exchange(at(id).buffer, nullptr)); error != 0) {
-      give_up("map a block from host memory", error);
+      fail_for_good("map a block from host memory", error);
       return true;
     }
     mapped(id);
@@ -131,7 +131,7 @@ bool CpuMachine::start_chunk(Job& job) {
     if (block.blank) continue;
     block.buffer = mapper_->arrival_buffer();
     if (block.buffer == nullptr) {
-      give_up("get memory for a block that comes back", ENOMEM);
+      fail_for_good("get memory for a block that comes back", ENOMEM);
       return false;
     }
     ++job.rest;
@@ -145,12 +145,12 @@ void CpuMachine::finish_chunk(Job& job) {
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
     for (BlockId id = chunk.first; id < chunk.end(); ++id.value)
-      if (!at(id).blank) mapper_->give_up(std::exchange(at(id).buffer, nullptr));
+      if (!at(id).blank) mapper_->free_buffer(std::exchange(at(id).buffer, nullptr));
     if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
       job.error = 0;
       return reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
     }
-    if (job.settled > 0) return give_up("read the rest of a tensor back from the SSD", job.error);
+    if (job.settled > 0) return fail_for_good("read the rest of a tensor back from the SSD", job.error);
     device_in_use_ -= job.move.blocks.count;
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
     return answer(job, false);
@@ -172,7 +172,7 @@ void CpuMachine::finish_chunk(Job& job) {
     }
     block.state = BlockState::resident;
     if (const int error = mapper_->map(address(id), std::exchange(block.buffer, nullptr)); error != 0)
-      return give_up("map a block that has come back", error);
+      return fail_for_good("map a block that has come back", error);
     mapped(id);
   }
   job.settled += job.chunk;
@@ -241,7 +241,7 @@ void CpuMachine::refuse(const Job& job) {
 // Blocks cannot leave: the script has direct I/O on a page of theirs, or has locked it, or there is no space below.
 void CpuMachine::refused(int error) {
   last_refusal_ = error;
-  if (error == EFAULT) give_up("put a block back of which a part had left", error);
+  if (error == EFAULT) fail_for_good("put a block back of which a part had left", error);
 }
 
 void CpuMachine::note_usage() {
@@ -265,13 +265,13 @@ void CpuMachine::limit_waiting() {
   if (!waits_for_room() || is_moving()) return waited_.reset();
   waited_ = waited_ ? *waited_ + since : Nanos{};
   if (*waited_ >= options_.patience)
-    give_up(
+    fail_for_good(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
         "tensors (direct I/O, mlock, mlockall). The last refusal",
         last_refusal_);
 }
 
-void CpuMachine::give_up(const char* what, int error) {
+void CpuMachine::fail_for_good(const char* what, int error) {
   if (failure_) return;
   if (error == EBADF) {
     failure_ = Error{Errc::io, std::string(kDescriptorsClosed)};

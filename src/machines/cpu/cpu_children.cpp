@@ -21,7 +21,7 @@ KeptBlocks::Port CpuMachine::port_for_children() {
                 at(id).stored.reset();
                 --ssd_in_use_;
               },
-          .give_up_frame = [this](std::byte* frame) { give_up_host(frame); },
+          .free_frame = [this](std::byte* frame) { free_host_frame(frame); },
           .start = [this](const Transfer& transfer) { io_->start(transfer); }};
 }
 
@@ -55,7 +55,7 @@ bool CpuMachine::keep_for_children(BlockId id) {
 bool CpuMachine::let_write(BlockId id) {
   if (!keep_for_children(id)) return false;
   if (const int error = userfault_.protect(address(id), kBlockBytes.value, false); error != 0)
-    give_up("let the script write to a block again", error);
+    fail_for_good("let the script write to a block again", error);
   stall_.end(id, now());
   userfault_.wake(address(id), kBlockBytes.value);
   return true;

@@ -123,7 +123,7 @@ bool CpuMachine::put_back(BlockId id) {
   if (!stays_protected) {
     if (!keep_for_children(id)) return false;
     if (const int error = mapper_->put_back(address(id), block.buffer); error != 0) {
-      give_up("put a block back that was to leave", error);
+      fail_for_good("put a block back that was to leave", error);
       return true;
     }
   }
@@ -270,8 +270,8 @@ bool CpuMachine::try_discard(BlockId id) {
   return true;
 }
 
-void CpuMachine::give_up_host(std::byte* frame) {
-  mapper_->give_up_host(frame);
+void CpuMachine::free_host_frame(std::byte* frame) {
+  mapper_->free_host_frame(frame);
   --host_in_use_;
 }
 

@@ -176,7 +176,7 @@ class CpuMachine final : public Machine {
   void send_back_writes();
   void finish_write(Job& job);
   bool try_discard(BlockId id);
-  void give_up_host(std::byte* frame);
+  void free_host_frame(std::byte* frame);
   void settle_kept();
   void refuse_arrival();
 
@@ -210,7 +210,7 @@ class CpuMachine final : public Machine {
   // Something is under way that may make room when it has ended.
   bool is_moving() const { return writing_.count() + reading_.count() > 0 || children_.is_keeping(); }
   void limit_waiting();
-  void give_up(const char* what, int error);
+  void fail_for_good(const char* what, int error);
   void mapped(BlockId id);
   bool has_room(std::uint32_t frames) const { return device_in_use_ + frames <= mapper_->device_blocks(); }
 

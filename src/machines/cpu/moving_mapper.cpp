@@ -53,12 +53,12 @@ class MovingMapper final : public BlockMapper {
   std::uint32_t arrival_buffers(Urgency) const override { return device_frames_; }  // The frames themselves.
 
   int map(std::byte* block, std::byte* buffer) override { return fill(block, buffer, false); }
-  void give_up(std::byte* buffer) override { pool_.push_back(buffer); }
+  void free_buffer(std::byte* buffer) override { pool_.push_back(buffer); }
 
   // Nothing is copied: the frame changes its budget. Free ones belong to whichever has room.
   std::byte* keep_in_host(std::byte*, std::byte* buffer) override { return buffer; }
   int map_from_host(std::byte* block, std::byte* host) override { return fill(block, host, true); }
-  void give_up_host(std::byte* host) override { pool_.push_back(host); }
+  void free_host_frame(std::byte* host) override { pool_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t, std::uint32_t host_in_use) const override {
     return std::min(device_frames_, made_ - host_in_use);

@@ -146,7 +146,7 @@ std::size_t Userfault::read(std::span<Fault> into) const {
 int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
                     bool* came_back, bool may_have_holes) const {
   std::size_t done = 0;
-  const auto give_up_at = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + patience;
   for (int tries = 0;; ++tries) {
     uffdio_move request{};
     request.dst = number(to) + done;
@@ -157,7 +157,7 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     const int error = errno;
     if (request.move > 0) done += static_cast<std::size_t>(request.move);
     const bool worth_another_try = error == EAGAIN || error == EBUSY;
-    if (worth_another_try && std::chrono::steady_clock::now() < give_up_at) {
+    if (worth_another_try && std::chrono::steady_clock::now() < deadline) {
       if (tries < 64)
         ::sched_yield();
       else
@@ -175,7 +175,7 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
 
 // EAGAIN lasts while the address space changes, until somebody has read of that: in a child that may be us.
 int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes, bool protect) const {
-  const auto give_up_at = std::chrono::steady_clock::now() + kUntilMapped;
+  const auto deadline = std::chrono::steady_clock::now() + kUntilMapped;
   for (std::size_t done = 0; done < bytes;) {
     uffdio_copy request{};
     request.dst = number(to) + done;
@@ -185,7 +185,7 @@ int Userfault::copy(std::byte* to, const std::byte* from, std::size_t bytes, boo
     if (::ioctl(fd(), UFFDIO_COPY, &request) == 0) return 0;
     const int error = errno;
     if (request.copy > 0) done += static_cast<std::size_t>(request.copy);
-    if (error != EAGAIN || std::chrono::steady_clock::now() >= give_up_at) return error;
+    if (error != EAGAIN || std::chrono::steady_clock::now() >= deadline) return error;
   }
   return 0;
 }
@@ -197,13 +197,13 @@ int Userfault::zero(std::byte* at, std::size_t bytes) const {
 }
 
 int Userfault::protect(std::byte* at, std::size_t bytes, bool on) const {
-  const auto give_up_at = std::chrono::steady_clock::now() + kUntilMapped;
+  const auto deadline = std::chrono::steady_clock::now() + kUntilMapped;
   for (;;) {
     uffdio_writeprotect request{};
     request.range = {number(at), bytes};
     request.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : UFFDIO_WRITEPROTECT_MODE_DONTWAKE;
     const int error = result_of(::ioctl(fd(), UFFDIO_WRITEPROTECT, &request));
-    if (error != EAGAIN || std::chrono::steady_clock::now() >= give_up_at) return error;
+    if (error != EAGAIN || std::chrono::steady_clock::now() >= deadline) return error;
   }
 }
 

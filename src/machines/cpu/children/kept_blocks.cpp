@@ -74,11 +74,11 @@ void KeptBlocks::copy_and_write(BlockId id, const std::byte* bytes) {
 }
 
 void KeptBlocks::take_frame(BlockId id, std::byte* frame) {
-  if (!snapshots_.wants(id)) return port_.give_up_frame(frame);
+  if (!snapshots_.wants(id)) return port_.free_frame(frame);
   const auto slot = has_room() ? port_.take_slot() : std::nullopt;
   if (!slot) {
     snapshots_.lose(id);
-    return port_.give_up_frame(frame);
+    return port_.free_frame(frame);
   }
   keep_in(*slot, id);
   write(*slot, {.block = id, .memory = frame, .is_frame = true});
@@ -126,7 +126,7 @@ void KeptBlocks::settle(std::uint32_t slot, int error) {
   CHECK(found != writes_.end());
   const Write what = found->second;
   writes_.erase(found);
-  what.is_frame ? port_.give_up_frame(what.memory) : free_.push_back(what.memory);
+  what.is_frame ? port_.free_frame(what.memory) : free_.push_back(what.memory);
   if (error == 0 && what.is_wanted) return;
   if (what.is_wanted) snapshots_.lose(what.block, slot);
   give_back(slot);

@@ -48,7 +48,7 @@ class KeptBlocks {
     std::function<std::optional<std::uint32_t>()> take_slot;
     std::function<void(std::uint32_t slot)> give_back_slot;
     std::function<void(BlockId)> slot_is_ours;  // and the block's no more
-    std::function<void(std::byte* frame)> give_up_frame;
+    std::function<void(std::byte* frame)> free_frame;
     std::function<void(const Transfer&)> start;
   };
   // `buffers`: memory of kMostWrites blocks. Transfers are numbered from `first_transfer` on.

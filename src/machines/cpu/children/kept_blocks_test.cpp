@@ -178,7 +178,7 @@ class KeepingMachine {
                   RC_ASSERT(free_.insert(slot).second);
                 },
             .slot_is_ours = [this](BlockId id) { at(id).slot.reset(); },
-            .give_up_frame = [this](std::byte* frame) { RC_ASSERT(frames_.erase(frame) == 1u); },
+            .free_frame = [this](std::byte* frame) { RC_ASSERT(frames_.erase(frame) == 1u); },
             .start =
                 [this](const Transfer& transfer) {
                   RC_ASSERT(transfer.write && transfer.id - kFirstTransfer < KeptBlocks::kMostWrites);
@@ -282,7 +282,7 @@ struct SixWanted {
                    .take_slot = [this] { return std::optional(slot++); },
                    .give_back_slot = [](std::uint32_t) {},
                    .slot_is_ours = [](BlockId) {},
-                   .give_up_frame = [this](std::byte* frame) { given_up.push_back(frame); },
+                   .free_frame = [this](std::byte* frame) { given_up.push_back(frame); },
                    .start = [this](const Transfer& transfer) { started.push_back(transfer.id); }}};
   SixWanted() {
     kept.allow(6);

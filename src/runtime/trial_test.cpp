@@ -1,4 +1,4 @@
-#include "runtime/plan_trial.h"
+#include "runtime/trial.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ constexpr Recorder::Progress kKnownAgain{
     .iteration = 1, .repetitions = 1, .steps_each = 1, .steps_done = 0, .average = {}};
 
 struct Training {
-  PlanTrial trial;
+  Trial trial;
   Nanos at, waited;
 
   Training() { step(0); }
@@ -41,58 +41,58 @@ Training planned_after(const std::vector<std::uint64_t>& waited_millis) {
   return run;
 }
 
-TEST(PlanTrial, APlanThatWaitsLessIsFollowedForGood) {
+TEST(Trial, APlanThatWaitsLessIsFollowedForGood) {
   Training run = planned_after({500, 450});
   EXPECT_FALSE(run.steps({600, 100, 120, 110, 900, 100, 900, 900, 900, 900, 900, 900, 900}));
-  EXPECT_FALSE(run.trial.gave_up());
+  EXPECT_FALSE(run.trial.is_dropped());
 }
 
-TEST(PlanTrial, APlanThatWaitsLongerIsGivenUp) {
+TEST(Trial, APlanThatWaitsLongerIsGivenUp) {
   Training run = planned_after({300, 200});
   EXPECT_TRUE(run.steps({0, 400, 100, 320, 330, 340}));
-  EXPECT_TRUE(run.trial.gave_up());
+  EXPECT_TRUE(run.trial.is_dropped());
   EXPECT_FALSE(run.steps({900, 900, 900, 900, 900, 900, 900}));
   EXPECT_DEATH(run.trial.plan_begins(false), "");
   run.trial.plan_begins(true);
-  EXPECT_FALSE(run.trial.gave_up()) << "what the user gives is followed";
+  EXPECT_FALSE(run.trial.is_dropped()) << "what the user gives is followed";
 }
 
-TEST(PlanTrial, ALittleLongerIsAsGood) {
+TEST(Trial, ALittleLongerIsAsGood) {
   Training run = planned_after({300, 200});
   EXPECT_FALSE(run.steps({900, 400, 240, 230, 240, 330, 330, 330}));
-  EXPECT_FALSE(run.trial.gave_up());
+  EXPECT_FALSE(run.trial.is_dropped());
 }
 
-TEST(PlanTrial, WhatIsALittleDependsOnMostIterationsNotOnALongOne) {
+TEST(Trial, WhatIsALittleDependsOnMostIterationsNotOnALongOne) {
   Training run = planned_after({300, 200});
   EXPECT_FALSE(run.steps({900, 400, 400, 400, 400}));
   EXPECT_TRUE(run.step(400, kKnownAgain, 60'000));
 }
 
-TEST(PlanTrial, APlanIsFollowedWhereNothingWasLearnedBefore) {
+TEST(Trial, APlanIsFollowedWhereNothingWasLearnedBefore) {
   Training run = planned_after({});
   EXPECT_FALSE(run.steps({600, 500, 500, 500, 500, 500, 500, 500}));
-  EXPECT_FALSE(run.trial.gave_up());
+  EXPECT_FALSE(run.trial.is_dropped());
 }
 
-TEST(PlanTrial, APlanThatTakesAnothersPlaceIsJudgedByItsOwn) {
+TEST(Trial, APlanThatTakesAnothersPlaceIsJudgedByItsOwn) {
   Training run = planned_after({300, 200});
   EXPECT_FALSE(run.steps({900, 900, 900, 900, 900}));
   run.trial.plan_begins(false);
   EXPECT_FALSE(run.steps({900, 100, 100, 900, 100, 100, 900}));
-  EXPECT_FALSE(run.trial.gave_up());
+  EXPECT_FALSE(run.trial.is_dropped());
   run.trial.plan_begins(false);
   EXPECT_FALSE(run.steps({900, 900, 900, 900, 900, 900, 900})) << "it has passed";
 }
 
-TEST(PlanTrial, AGivenPlanIsNotOnTrial) {
+TEST(Trial, AGivenPlanIsNotOnTrial) {
   Training run;
   EXPECT_FALSE(run.steps({300, 200}));
   run.trial.plan_begins(true);
   EXPECT_FALSE(run.steps({900, 900, 900, 900, 900, 900, 900, 900}));
 }
 
-TEST(PlanTrial, BeginsAnewWithAnotherIteration) {
+TEST(Trial, BeginsAnewWithAnotherIteration) {
   constexpr Recorder::Progress kOther{
       .iteration = 2, .repetitions = 1, .steps_each = 1, .steps_done = 0, .average = {}};
   for (const bool given : {false, true}) {
@@ -101,7 +101,7 @@ TEST(PlanTrial, BeginsAnewWithAnotherIteration) {
     run.trial.plan_begins(given);
     EXPECT_EQ(run.steps({900, 400, 350, 320, 330, 340}), !given);
     EXPECT_FALSE(run.steps({700, 700, 900}, kOther));
-    EXPECT_FALSE(run.trial.gave_up());
+    EXPECT_FALSE(run.trial.is_dropped());
     run.trial.plan_begins(false);
     EXPECT_FALSE(run.steps({900, 740, 740, 740, 740, 740}, kOther));
     run.trial.none_is_followed();
@@ -112,7 +112,7 @@ TEST(PlanTrial, BeginsAnewWithAnotherIteration) {
 }
 
 // Of two steps, and before each another one that waits for long.
-TEST(PlanTrial, JudgesWholeIterationsThatTheRecorderKnowsAgain) {
+TEST(Trial, JudgesWholeIterationsThatTheRecorderKnowsAgain) {
   Script script;
   script.data("a");
   script.data("b");
@@ -134,7 +134,7 @@ TEST(PlanTrial, JudgesWholeIterationsThatTheRecorderKnowsAgain) {
     gives_up = step("a", 0);
   }
   EXPECT_EQ(rounds, 6) << "five, and one to get under way";
-  EXPECT_TRUE(run.trial.gave_up());
+  EXPECT_TRUE(run.trial.is_dropped());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace spillway {
 // Whether a plan is worth being followed, by how long iterations waited for memory with it and before it: medians of a
 // few each. Whole durations differ by what else the machine does, waits hardly. A plan that loses is given up for good,
 // unless the script does something else.
-class PlanTrial {
+class Trial {
  public:
   // A plan is followed from the next iteration on: the first one for what is done now, or another one for the same. One
   // that was on trial makes room for the new one; where one has passed, none is on trial any more, nor is one that was
@@ -26,10 +26,10 @@ class PlanTrial {
   // wait longer than with that is reason enough. `waited`: for memory, in the run so far. True: the plan is given up.
   bool step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited);
 
-  bool gave_up() const { return stage_ == Stage::given_up; }
+  bool is_dropped() const { return stage_ == Stage::dropped; }
 
  private:
-  enum class Stage : std::uint8_t { learning, trial, followed, given_up };
+  enum class Stage : std::uint8_t { learning, trial, followed, dropped };
   void enter(Stage stage);
   void forget();
   bool ended(const TimedIteration& iteration);

@@ -12,7 +12,7 @@ namespace spillway {
 
 // Planned moves that wait for their turn on one way, first come first served. No two of them have a block in common, so
 // those that touch a range are found in O(log n). A plain value.
-class PlannedQueue {
+class MoveQueue {
  public:
   struct Wish {
     BlockRange rest;          // what has not been started yet; never empty

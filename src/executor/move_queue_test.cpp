@@ -1,4 +1,4 @@
-#include "executor/planned_queue.h"
+#include "executor/move_queue.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -15,7 +15,7 @@ BlockRange any_range() { return {{*rc::gen::inRange(0u, 30u)}, *rc::gen::inRange
 
 // The same with one list that is searched from end to end.
 struct PlainQueue {
-  std::deque<PlannedQueue::Wish> wishes;
+  std::deque<MoveQueue::Wish> wishes;
 
   bool waits(BlockId block) const {
     return std::ranges::any_of(wishes, [&](const auto& wish) { return wish.rest.contains(block); });
@@ -35,7 +35,7 @@ struct PlainQueue {
 
 TEST(PlannedQueueProperty, IsOneListInTurn) {
   EXPECT_TRUE(rc::check([] {
-    PlannedQueue queue;
+    MoveQueue queue;
     PlainQueue plain;
     for (int step = *rc::gen::inRange(0, 60); step > 0; --step) {
       const BlockRange range = any_range();
@@ -53,7 +53,7 @@ TEST(PlannedQueueProperty, IsOneListInTurn) {
           if (queue.empty()) break;
           const std::uint32_t count = std::min(range.count, queue.front().rest.count);
           queue.drop_front(count, true);
-          PlannedQueue::Wish& front = plain.wishes.front();
+          MoveQueue::Wish& front = plain.wishes.front();
           front = {.rest = {{front.rest.first.value + count}, front.rest.count - count}, .begun = true};
           if (front.rest.count == 0) plain.wishes.pop_front();
       }

@@ -1,17 +1,17 @@
-#include "executor/planned_queue.h"
+#include "executor/move_queue.h"
 
 #include "base/check.h"
 
 namespace spillway {
 
-PlannedQueue::ByFirst::const_iterator PlannedQueue::first_overlapping(BlockRange blocks) const {
+MoveQueue::ByFirst::const_iterator MoveQueue::first_overlapping(BlockRange blocks) const {
   auto at = by_first_.lower_bound(blocks.first);
   if (at != by_first_.begin())
     if (const auto before = std::prev(at); blocks.first < by_turn_.at(before->second).rest.end()) at = before;
   return at;
 }
 
-void PlannedQueue::push(BlockRange blocks, bool keeps_copy) {
+void MoveQueue::push(BlockRange blocks, bool keeps_copy) {
   BlockRange part{blocks.first, 0};
   for (const BlockRange& waiting : overlapping(blocks)) {
     if (part.first < waiting.first) add({part.first, waiting.first.value - part.first.value}, keeps_copy);
@@ -20,12 +20,12 @@ void PlannedQueue::push(BlockRange blocks, bool keeps_copy) {
   if (part.first < blocks.end()) add({part.first, blocks.end().value - part.first.value}, keeps_copy);
 }
 
-void PlannedQueue::add(BlockRange blocks, bool keeps_copy) {
+void MoveQueue::add(BlockRange blocks, bool keeps_copy) {
   CHECK(blocks.count > 0 && by_first_.emplace(blocks.first, next_turn_).second);
   by_turn_.emplace(next_turn_++, Wish{.rest = blocks, .keeps_copy = keeps_copy});
 }
 
-void PlannedQueue::drop_front(std::uint32_t count, bool begun) {
+void MoveQueue::drop_front(std::uint32_t count, bool begun) {
   CHECK(!empty());
   const auto front = by_turn_.begin();
   Wish& wish = front->second;
@@ -40,21 +40,21 @@ void PlannedQueue::drop_front(std::uint32_t count, bool begun) {
     by_first_.emplace(wish.rest.first, front->first);
 }
 
-void PlannedQueue::drop_overlapping(BlockRange blocks) {
+void MoveQueue::drop_overlapping(BlockRange blocks) {
   for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end();) {
     CHECK(by_turn_.erase(at->second) == 1);
     at = by_first_.erase(at);
   }
 }
 
-std::vector<BlockRange> PlannedQueue::overlapping(BlockRange blocks) const {
+std::vector<BlockRange> MoveQueue::overlapping(BlockRange blocks) const {
   std::vector<BlockRange> found;
   for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end(); ++at)
     found.push_back(by_turn_.at(at->second).rest);
   return found;
 }
 
-void PlannedQueue::check_invariants() const {
+void MoveQueue::check_invariants() const {
   CHECK(by_turn_.size() == by_first_.size());
   BlockId free{0};
   for (const auto& [first, turn] : by_first_) {

@@ -1,4 +1,4 @@
-#include "runtime/plan_trial.h"
+#include "runtime/trial.h"
 
 #include <algorithm>
 #include <utility>
@@ -20,37 +20,37 @@ double waited(const std::vector<TimedIteration>& iterations) {
 
 }  // namespace
 
-void PlanTrial::enter(Stage stage) {
+void Trial::enter(Stage stage) {
   stage_ = stage;
   is_first_ = true;
   step_ends_.begin_anew();
 }
 
-void PlanTrial::forget() {
+void Trial::forget() {
   stage_ = Stage::learning;
   is_first_ = false;
   learning_.clear();
   planned_.clear();
 }
 
-bool PlanTrial::loses() const {
+bool Trial::loses() const {
   const double tolerated = kWorse * median_seconds(planned_, &TimedIteration::duration);
   return !learning_.empty() && waited(planned_) > waited(learning_) + tolerated;
 }
 
-void PlanTrial::plan_begins(bool given) {
+void Trial::plan_begins(bool given) {
   if (given || stage_ == Stage::followed) return enter(Stage::followed);
   CHECK(stage_ == Stage::learning || stage_ == Stage::trial);
   planned_.clear();
   enter(Stage::trial);
 }
 
-void PlanTrial::none_is_followed() {
+void Trial::none_is_followed() {
   forget();
   enter(Stage::learning);
 }
 
-bool PlanTrial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited) {
+bool Trial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waited) {
   step_ends_.add(at, waited);
   if (progress.iteration == 0) return false;
   if (std::exchange(iteration_, progress.iteration) != progress.iteration) forget();
@@ -59,15 +59,15 @@ bool PlanTrial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos w
   return iteration && ended(*iteration);
 }
 
-bool PlanTrial::ended(const TimedIteration& iteration) {
+bool Trial::ended(const TimedIteration& iteration) {
   if (std::exchange(is_first_, false)) return false;
   if (stage_ == Stage::learning) {
     learning_.push_back(iteration);
     if (learning_.size() > kIterations) learning_.erase(learning_.begin());
   } else if (stage_ == Stage::trial) {
     planned_.push_back(iteration);
-    if (planned_.size() == kIterations) enter(loses() ? Stage::given_up : Stage::followed);
-    return gave_up();
+    if (planned_.size() == kIterations) enter(loses() ? Stage::dropped : Stage::followed);
+    return is_dropped();
   }
   return false;
 }
