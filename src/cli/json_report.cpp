@@ -45,7 +45,7 @@ Result<JsonReport> JsonReport::open(const std::string& file, Nanos limit) {
                                TRY(const std::string path, check_output("--json", file));
                                return (is_stream(path) ? kStream : kFile) + path;
                              }));
-  report.is_stream_ = found.front() == kStream;
+  report.is_stream_ = found.starts_with(kStream);
   report.path_ = found.substr(1);
   return report;
 }

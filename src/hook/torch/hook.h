@@ -28,6 +28,8 @@
 
 namespace spillway {
 
+inline constexpr const char* kTraceSource = "pytorch " SPILLWAY_TORCH_RELEASE;
+
 // The kernel that a thread runs: the outermost operator whose tensors have memory.
 struct RunningKernel {
   const Operator* op = nullptr;

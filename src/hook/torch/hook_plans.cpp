@@ -37,6 +37,7 @@ void Hook::plan_ahead() {
   const Recorder::Progress progress = recorder_->progress();  // A plan taken up restarts averages.
   if (trial_.is_dropped() || !planning->wants(progress, something_moved())) return;
   RecordedIteration iteration = *recorder_->iteration();
+  iteration.trace.source = kTraceSource;
   name_tensors(iteration);
   const std::unordered_set<StorageId> planned(iteration.storages.begin(), iteration.storages.end());
   std::unordered_map<StorageId, std::uintptr_t> begins;

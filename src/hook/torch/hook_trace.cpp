@@ -38,7 +38,7 @@ Result<Hook::TraceSoFar> Hook::trace_so_far() {
 }
 
 Result<> Hook::write(TraceSoFar made) {
-  made.trace.source = "pytorch " SPILLWAY_TORCH_RELEASE;
+  made.trace.source = kTraceSource;
   made.trace.name = name_of_command();
   const DiskWait wait = record_wait();
   TRY_VOID(save_trace(session_.config.record_path.data(), made.trace));
