@@ -110,7 +110,7 @@ TEST(RunPlanner, OfAllPoliciesThePlanThatCostsLeastIsTaken) {
     if (!taken || !taken->plan) continue;
     std::vector<std::pair<double, Bytes>> costs;  // and what moves
     for (const Policy& policy : kPolicies) {
-      if (!policy.plan || !runs_for_real(policy)) continue;
+      if (!policy.plan || !input.policy.allows(policy)) continue;
       const auto other = plan_run(input_of(trace, policy.name, 55), set_apart);
       if (!other || !other->plan) continue;
       costs.emplace_back(cost(*other->plan, input.machine),

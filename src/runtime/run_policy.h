@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,9 @@
 namespace spillway {
 
 inline constexpr std::string_view kAuto = "auto";
+// The planners that it tries. Of the others that runs can follow, none ever made shorter iterations than the best of
+// these, on the examples and on the G10 artifact's traces, at three budgets each and more.
+inline constexpr std::array<std::string_view, 3> kTriedByAuto{"g10", "g10-clean", "furthest-ahead"};
 
 // What a run does under the policy that its user asks for: one of the table's, or "auto", the best of all plans.
 struct RunPolicy {
@@ -23,7 +28,8 @@ struct RunPolicy {
   bool learns() const { return without_plan->traits.online != nullptr; }
   // Whether the run may follow it.
   bool allows(const Policy& policy) const {
-    return runs_for_real(policy) && ((chooses && policy.plan != nullptr) || policy.name == without_plan->name);
+    const bool is_tried = chooses && std::ranges::find(kTriedByAuto, policy.name) != kTriedByAuto.end();
+    return runs_for_real(policy) && (is_tried || policy.name == without_plan->name);
   }
   // The same run where nothing can be planned.
   RunPolicy unplanned() const { return {.name = without_plan->name, .without_plan = without_plan}; }
