@@ -124,6 +124,7 @@ TEST_F(FourBlocks, WhatNoPlanKnowsIsIdleOnceNobodyHasUsedItForTwoIterations) {
   EXPECT_EQ(foresight.idle(table), BlockId{4});
   foresight.used({{4}, 1});
   EXPECT_EQ(foresight.idle(table), std::nullopt);
+  foresight.check_invariants();
 }
 
 TEST_F(FourBlocks, WhatIsIdleAndCannotLeaveIsPassedOver) {
@@ -136,6 +137,7 @@ TEST_F(FourBlocks, WhatIsIdleAndCannotLeaveIsPassedOver) {
   EXPECT_EQ(foresight.idle(table), BlockId{5});
   table.evict({5}, Tier::host);
   EXPECT_EQ(foresight.idle(table), std::nullopt);
+  foresight.check_invariants();
   table.unpin({4});
   EXPECT_EQ(foresight.idle(table), BlockId{4});
   foresight.stayed({{4}, 1});

@@ -69,7 +69,9 @@ class Builder {
   void for_each_block(TensorId tensor, Bytes begin, Bytes end, F&& call) {
     const auto place = places_[tensor.value];
     if (!place || begin == end) return;
+    CHECK(begin <= end && end <= trace_[tensor].bytes);
     const std::uint64_t last = (*place + end.value - 1) / kBlockBytes.value;
+    CHECK(last < UINT32_MAX);
     for (std::uint64_t block = (*place + begin.value) / kBlockBytes.value; block <= last; ++block)
       call(blocks_[static_cast<std::uint32_t>(block)]);
   }
@@ -99,6 +101,7 @@ class Builder {
 
   void add_use(std::uint32_t kernel, const Access& access, bool writes) {
     for_each_block(access.tensor, access.begin, access.end, [&](Block& block) {
+      CHECK(block.tensors > 0 && (block.uses.empty() || block.uses.back().kernel <= kernel));
       if (block.uses.empty() || block.uses.back().kernel != kernel) block.uses.push_back({.kernel = kernel});
       Use& use = block.uses.back();
       (writes ? use.writes : use.reads) = true;
@@ -112,6 +115,7 @@ class Builder {
     const Life& first = block.lives.front();
     const Life& last = block.lives.back();
     CHECK(first.begin.has_value() == last.end.has_value());
+    CHECK(last.end.has_value() == (block.tensors == 0));
     std::span lives(block.lives);
     if (!first.begin && !first.end) {
       add(blocks, block.uses, {}, TensorKind::weight);
@@ -148,6 +152,8 @@ class Builder {
   }
 
   TensorId add(BlockRange blocks, std::span<const Use> uses, std::optional<std::uint32_t> death, TensorKind kind) {
+    CHECK(blocks.count > 0 && blocks.count <= kMostBlocksInRow);
+    CHECK(result_.homes.size() == result_.trace.tensors.size());
     const TensorId tensor{static_cast<std::uint32_t>(result_.homes.size())};
     const Bytes bytes = kBlockBytes * blocks.count;
     result_.homes.push_back(blocks);
@@ -176,7 +182,7 @@ class Builder {
 }  // namespace
 
 BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places) {
-  CHECK(places.size() == trace.tensors.size());
+  CHECK(places.size() == trace.tensors.size() && lifetimes.tensors.size() == trace.tensors.size());
   return Builder(trace, lifetimes, places).build();
 }
 
@@ -194,9 +200,10 @@ std::vector<TensorId> replaced_tensors(const Trace& trace, Bytes at_least) {
 }
 
 Trace with_tensors(Trace rows, const Trace& trace, std::span<const TensorId> tensors) {
+  CHECK(rows.kernels.size() == trace.kernels.size());
   std::map<TensorId, TensorId> ids;
   for (const TensorId tensor : tensors) {
-    ids.emplace(tensor, TensorId{static_cast<std::uint32_t>(rows.tensors.size())});
+    CHECK(ids.emplace(tensor, TensorId{static_cast<std::uint32_t>(rows.tensors.size())}).second);
     rows.tensors.push_back(trace[tensor]);
   }
   for (const auto& [old, id] : ids)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <unordered_set>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "memory/tier.h"
 #include "trace/text_of.h"
@@ -31,6 +32,7 @@ std::string call(std::string_view function, TensorId tensor, Bytes bytes) {
 }  // namespace
 
 std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes) {
+  CHECK(lifetimes.births.size() == trace.kernels.size() && lifetimes.deaths.size() == trace.kernels.size());
   std::vector<std::string> lines;
   auto prefetch = plan.prefetches.begin();
   auto eviction = plan.evictions.begin();
@@ -48,6 +50,7 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
       lines.push_back(fmt::format("evict(tensor{}, {}, {})", eviction->tensor.value,
                                   trace[eviction->tensor].bytes.value, to_text(eviction->to)));
   }
+  CHECK(prefetch == plan.prefetches.end() && eviction == plan.evictions.end());  // They were in order.
   return lines;
 }
 

@@ -65,6 +65,7 @@ class Placer {
   Space& space_of(TensorId tensor) { return spaces_[static_cast<std::size_t>(*parts_[tensor.value])]; }
 
   void take(TensorId tensor) {
+    CHECK(!result_.places[tensor.value].has_value());
     Space& space = space_of(tensor);
     const auto offset = space.space.take(trace_[tensor].bytes);
     CHECK(offset.has_value());
@@ -72,6 +73,7 @@ class Placer {
     space.end = std::max(space.end, *offset + trace_[tensor].bytes.value);
   }
   void give_back(TensorId tensor) {
+    CHECK(result_.places[tensor.value].has_value());
     space_of(tensor).space.give_back(*result_.places[tensor.value], trace_[tensor].bytes);
   }
 
@@ -84,7 +86,11 @@ class Placer {
     }
     result_.bytes = {end};
     for (std::uint32_t t = 0; t < trace_.tensors.size(); ++t)
-      if (parts_[t]) *result_.places[t] += begins[static_cast<std::size_t>(*parts_[t])];
+      if (parts_[t]) {
+        CHECK(result_.places[t].has_value());
+        *result_.places[t] += begins[static_cast<std::size_t>(*parts_[t])];
+        CHECK(*result_.places[t] + trace_.tensors[t].bytes.value <= end);
+      }
   }
 
   const Trace& trace_;
@@ -97,6 +103,7 @@ class Placer {
 }  // namespace
 
 Placement place_births(const Trace& trace, const Lifetimes& lifetimes, Bytes least) {
+  CHECK(lifetimes.tensors.size() == trace.tensors.size() && lifetimes.births.size() == trace.kernels.size());
   return Placer(trace, lifetimes, least).place();
 }
 

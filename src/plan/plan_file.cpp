@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -237,6 +238,7 @@ Result<Plan> load_plan(const std::string& path) {
 
 // By hand, since one command a line is what people edit and compare.
 std::string to_json(const Plan& plan) {
+  CHECK(!plan.predicted_seconds || std::isfinite(*plan.predicted_seconds));  // JSON has no other numbers.
   const auto text = [](const std::string& value) {
     return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
   };

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "plan/machine_file.h"
 
@@ -51,6 +52,7 @@ Result<> keep(const ThisMachine& options, const std::string& id, const MachineMo
     entry.machine = machine;
     entry.machine.ssd = ssd;
   }
+  CHECK(kept.contains(id) || kept.size() < kMostKept);
   kept[id] = {.folder = options.ssd_folder, .machine = machine};
   return write_file(kept_in(options), to_toml(kept));
 }

@@ -27,6 +27,8 @@ class Validator {
         evicted_at_(lifetimes.periods.size()),
         fetched_(lifetimes.periods.size()),
         first_period_(trace.tensors.size() + 1) {
+    CHECK(lifetimes.tensors.size() == trace.tensors.size());
+    CHECK(std::ranges::is_sorted(lifetimes.periods, {}, &InactivePeriod::tensor));
     for (const InactivePeriod& period : lifetimes.periods) ++first_period_[period.tensor.value + 1];
     for (std::size_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
       first_period_[tensor + 1] += first_period_[tensor];
@@ -152,6 +154,7 @@ class Validator {
       std::uint64_t held = at_start;
       // What leaves after the last kernel counts from the first on: it is among what is held at the start.
       for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {
+        CHECK(held + more[kernel] >= less[kernel]);  // What comes back has left.
         held = held + more[kernel] - less[kernel];
         if (held > limit)
           return fail(Errc::bad_input,

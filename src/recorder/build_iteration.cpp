@@ -44,7 +44,11 @@ class Builder {
   Builder(const Iteration& iteration, const std::vector<KernelTime>& times) : iteration_(iteration), times_(times) {}
 
   RecordedIteration build() {
+    CHECK(!iteration_.segments.empty() && (!iteration_.steady || !iteration_.before.empty()));
+    for (const auto* segments : {&iteration_.before, &iteration_.segments})
+      for (const Segment& segment : *segments) check_segment(segment);
     collect();
+    CHECK(times_.size() == count_);
     apply_deaths_at_the_end();
     find_heirs();
     settle_the_rest();
@@ -214,7 +218,9 @@ class Builder {
         kernel.duration = times_[k].duration;
         kernel.gap = times_[k].gap;
         for (const SegmentAccess& access : segment.accesses_of(from)) {
-          const TensorId tensor = lives_[index_.at(segment.storages[access.storage].id)].tensor;
+          const Life& used = lives_[index_.at(segment.storages[access.storage].id)];
+          CHECK(used.in_trace);
+          const TensorId tensor = used.tensor;
           const Access entry{.tensor = tensor, .begin = access.begin, .end = access.end, .sparse = access.sparse};
           if (access.reads) kernel.reads.push_back(entry);
           if (access.writes) kernel.writes.push_back(entry);

@@ -4,6 +4,8 @@
 
 #include "recorder/recorder.h"
 
+#include "base/check.h"
+
 namespace spillway {
 namespace {
 
@@ -35,6 +37,7 @@ Recorder::Progress Recorder::progress() const {
   progress.iteration = found_count_;
   progress.repetitions = averaged_;
   progress.steps_each = found_->segments.size();
+  CHECK(pending_ < found_->segments.size());
   if (pending_ > 0 || missed_ == 0) progress.steps_done = pending_;
   for (const KernelTimes& times : times_) progress.average += times.average().duration;
   return progress;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace spillway {
 
 Follower::Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint32_t> anchors)
     : signatures_(std::move(signatures)), anchors_(std::move(anchors)) {
+  CHECK(std::ranges::is_sorted(anchors_) && (anchors_.empty() || anchors_.back() <= signatures_.size()));
   for (std::uint32_t kernel = 0; kernel < signatures_.size(); ++kernel) places_[signatures_[kernel]].push_back(kernel);
 }
 
@@ -38,6 +41,7 @@ std::optional<std::uint32_t> Follower::next(std::uint64_t signature, bool makes_
 void Follower::anchor(std::optional<std::size_t> steps_done) {
   agreed_ = 0;
   if (steps_done) {
+    CHECK(*steps_done <= anchors_.size());
     at_ = *steps_done == 0 ? 0 : anchors_[*steps_done - 1];
     return;
   }

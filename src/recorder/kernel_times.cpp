@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/median.h"
 #include "recorder/iteration.h"
 
@@ -21,6 +22,7 @@ void KernelTimes::add(const KernelTime& time) {
   ++averaged_;
   before_last_ = std::exchange(last_, time);
   if (seen_++ % stride_ != 0) return;
+  CHECK(durations_.size() == gaps_.size() && durations_.size() <= kMost);
   if (durations_.size() == kMost) {
     for (std::size_t i = 0; i < kMost / 2; ++i) {
       durations_[i] = durations_[2 * i];

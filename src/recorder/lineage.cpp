@@ -47,7 +47,7 @@ void Families::join(Lineage& newborn) {
 
 void Families::leave(const Lineage& dead) {
   const auto family = families_.find(dead.family);
-  CHECK(family != families_.end());
+  CHECK(family != families_.end() && dead.place < family->second.end);
   if (--family->second.members == 0)
     spare_families_.erase(families_, family);
   else

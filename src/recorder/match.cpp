@@ -41,7 +41,10 @@ class Matcher {
     return {};
   }
 
-  Roles take_roles() { return std::move(roles_); }
+  Roles take_roles() {
+    CHECK(roles_.size() == taken_.size());  // No two play the same part.
+    return std::move(roles_);
+  }
 
  private:
   bool same_access(const Segment& a, const SegmentAccess& x, const Segment& b, const SegmentAccess& y, bool updates) {
@@ -89,6 +92,8 @@ class Matcher {
 
 std::expected<Roles, std::string> match(Group first, Group second, MatchOptions options) {
   CHECK(first.size() == second.size() && !first.empty());
+  CHECK(options.skipped_first <= first.front()->kernels.size());
+  CHECK(options.skipped_second <= second.front()->kernels.size());
   // Nothing if it holds for all pairs of kernels that there are in both, else what `differs` says of the first other
   // one.
   const auto first_difference = [&](auto&& differs) -> std::expected<void, std::string> {

@@ -113,6 +113,26 @@ std::size_t idle_prefix(const Segment& segment) {
   return in_prefix < kMuch ? prefix : without_survivors;
 }
 
+void check_segment(const Segment& segment) {
+  Slice accesses, births, frees;  // so far
+  const auto goes_on = [](Slice& all, const Slice& next) {
+    CHECK(next.begin == all.end && next.begin <= next.end);
+    all.end = next.end;
+  };
+  for (const SegmentKernel& kernel : segment.kernels) {
+    goes_on(accesses, kernel.accesses);
+    goes_on(births, kernel.births);
+    goes_on(frees, kernel.frees);
+  }
+  CHECK(accesses.end == segment.accesses.size());
+  CHECK(births.end == segment.births.size());
+  CHECK(frees.end == segment.frees.size());
+  const auto is_there = [&](std::uint32_t storage) { return storage < segment.storages.size(); };
+  CHECK(std::ranges::all_of(segment.accesses, is_there, &SegmentAccess::storage));
+  CHECK(std::ranges::all_of(segment.births, is_there) && std::ranges::all_of(segment.frees, is_there));
+  CHECK(std::ranges::is_sorted(segment.updates));
+}
+
 std::uint64_t hash_of_operators(const Segment& segment) {
   std::uint64_t hash = segment.kernels.size();
   const auto mix = [&](std::uint64_t value) {

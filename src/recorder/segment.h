@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.h"
 #include "base/spare_nodes.h"
 #include "recorder/events.h"
 
@@ -65,6 +66,7 @@ struct Segment {
   }
   // Storages that died after the last kernel. Needs one.
   void freed_at_the_end(std::uint32_t storage) {
+    CHECK(!kernels.empty() && storage < storages.size());
     frees.push_back(storage);
     kernels.back().frees.end = static_cast<std::uint32_t>(frees.size());
   }
@@ -104,6 +106,9 @@ class SegmentBuilder {
 // state_dict: they write nothing that was there before, nobody later in the segment uses what they made, and little of
 // it lives on. Averages of the weights do.
 std::size_t idle_prefix(const Segment& segment);
+
+// CHECKs that the kernels' slices are all that there is, one after the other, and name storages that there are.
+void check_segment(const Segment& segment);
 
 // For Segment::operators.
 std::uint64_t hash_of_operators(const Segment& segment);

@@ -72,6 +72,7 @@ bool TrainingPhases::backward_pass_ended(Phase next) {
 }
 
 bool TrainingPhases::step_starts(ThreadTraining& thread, std::string_view name, int backward_pass) {
+  CHECK(thread.steps_open >= 0);
   trains(thread);
   if (thread.steps_open++ == 0) {
     thread.step = name;
@@ -97,6 +98,7 @@ std::optional<TrainingPhases::StepEnd> TrainingPhases::step_ends(ThreadTraining&
 }
 
 TrainingPhases::Ended TrainingPhases::script_ends() {
+  CHECK(!steps_in_backward_ || has_optimizer_);
   if (std::exchange(steps_in_backward_, false)) {
     ++ends_;
     return Ended::steps_in_backward;

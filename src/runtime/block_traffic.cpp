@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace spillway {
 
 void BlockTraffic::asked(std::span<const Command> commands, const std::optional<Failure>&) {
@@ -20,6 +22,7 @@ void BlockTraffic::told(const Stamped& event) {
   if (found == under_way_.end()) return;
   const UnderWay move = found->second;
   under_way_.erase(found);
+  CHECK(move.blocks.end().value <= blocks_);
   for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
     counts_[block.value].all.fetch_add(1, std::memory_order_relaxed);
     if (move.waited_for) counts_[block.value].waited_for.fetch_add(1, std::memory_order_relaxed);

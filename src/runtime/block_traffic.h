@@ -27,7 +27,7 @@ struct MovedBytes {
 // in them. The run loop's thread counts; any thread may ask.
 class BlockTraffic final : public Observer {
  public:
-  explicit BlockTraffic(std::uint32_t blocks) : counts_(new Counts[blocks]{}) {}
+  explicit BlockTraffic(std::uint32_t blocks) : blocks_(blocks), counts_(new Counts[blocks]{}) {}
 
   // A move counts when it is done: many are called back. Clean ones down do not, though the machine writes what of them
   // it finds changed.
@@ -46,6 +46,7 @@ class BlockTraffic final : public Observer {
     bool waited_for = false;
   };
 
+  std::uint32_t blocks_;
   std::unique_ptr<Counts[]> counts_;                       // by block
   std::unordered_map<std::uint32_t, UnderWay> under_way_;  // by move; the run loop's
 };

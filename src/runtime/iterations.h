@@ -88,6 +88,8 @@ class Iterations {
     const Kernels kernels{.all = end_.kernels.all - begin.kernels.all,
                           .planned = end_.kernels.planned - begin.kernels.planned};
     const MemoryFigures &before = begin.memory, &now = end_.memory;
+    CHECK(end_.kernels.all >= begin.kernels.all && end_.kernels.planned >= begin.kernels.planned);
+    CHECK(now.faults >= before.faults);
     IterationFigures figures{.duration = excess(end_.at, begin.at),
                              .steps = steps,
                              .faults = now.faults - before.faults,

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/check.h"
 #include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
 
@@ -37,6 +38,8 @@ DriftBasis Planning::basis(const Recorder::Progress& progress) const {
 
 void Planning::submit(RecordedIteration iteration, const Recorder::Progress& progress, Bytes beside,
                       const std::function<std::optional<std::uint64_t>(StorageId)>& place_of) {
+  CHECK(!thread_.joinable() && progress.iteration != 0);
+  CHECK(iteration.storages.size() == iteration.trace.tensors.size());
   if (places_ && followed_iteration_ != progress.iteration) {  // Nobody follows that plan for long any more.
     pager_.end_apart(std::exchange(places_, std::nullopt)->apart);
     followed_iteration_ = 0;
@@ -97,6 +100,7 @@ void Planning::run(const PlanningInput& input) noexcept {
   } else {
     error_ = plan.error().message;
   }
+  CHECK(!plan_ || apart || input.places);  // What it makes has addresses of its own.
   if (!plan_ && apart) pager_.end_apart(*apart);
   done_.store(true, std::memory_order_release);
 }
@@ -108,6 +112,7 @@ std::optional<Planning::Outcome> Planning::take(const Recorder::Progress& now) {
                   .is_first = followed_iteration_ != iteration_,
                   .error = std::move(error_),
                   .refused = std::move(refused_)};
+  CHECK(!outcome.plan || outcome.error.empty());
   if (now.iteration != iteration_) {
     if (outcome.plan && outcome.is_first) pager_.end_apart(outcome.plan->places.apart);
     outcome.plan = nullptr;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "journal/journal_observer.h"
 #include "machines/cpu/quiet_thread.h"
 #include "runtime/memory_figures.h"
@@ -21,6 +22,7 @@ constexpr std::uint32_t kPlannedInFlight = 17;
 }  // namespace
 
 Result<> RunLoop::start() {
+  CHECK(!thread_.joinable());
   TRY(thread_, quiet_thread("spillway-loop", [this] { run(); }));
   return {};
 }

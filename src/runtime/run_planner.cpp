@@ -9,6 +9,7 @@
 
 #include "analysis/least_moves.h"
 #include "analysis/least_wait.h"
+#include "base/check.h"
 #include "base/text.h"
 #include "machines/sim/simulate.h"
 #include "plan/placement.h"
@@ -60,6 +61,7 @@ bool is_idle(const Best& one) { return one.is_planned && one.plan.moves() == 0 &
 // Of those as good as the cheapest the one that moves least; nothing if there is none.
 std::optional<Best> best_of(std::vector<Best> candidates, const MachineModel& machine) {
   if (candidates.empty()) return std::nullopt;
+  for (const Best& candidate : candidates) CHECK(candidate.result.feasible);
   if (!std::ranges::all_of(candidates, is_idle)) std::erase_if(candidates, is_idle);
   const auto cost_of = [&](const Best& candidate) { return cost(candidate.result, machine); };
   const double least = std::ranges::min(candidates | std::views::transform(cost_of));
@@ -173,9 +175,11 @@ Result<Best> best_given(const RunIteration& iteration, const PlanningInput& inpu
 
 // Rows that lie in the same blocks one after the other are one.
 std::vector<Foresight::Row> rows_of(const BlockTrace& blocks, const Lifetimes& lifetimes) {
+  CHECK(blocks.homes.size() == lifetimes.tensors.size());
   std::map<BlockId, Foresight::Row> rows;
   for (std::uint32_t t = 0; t < blocks.homes.size(); ++t) {
     Foresight::Row& row = rows[blocks.homes[t].first];
+    CHECK(row.blocks.count == 0 || row.blocks == blocks.homes[t]);  // Rows have no block in common.
     row.blocks = blocks.homes[t];
     row.uses.insert(row.uses.end(), lifetimes.tensors[t].uses.begin(), lifetimes.tensors[t].uses.end());
   }
@@ -235,6 +239,7 @@ Result<BirthPlaces> place(const Trace& trace, const Lifetimes& lifetimes, const 
   if (!apart)
     return fail(Errc::unavailable, fmt::format("there are no addresses left for {} bytes of tensors at planned places",
                                                placement.bytes.value));
+  CHECK(kBlockBytes * apart->count >= placement.bytes);
   for (auto& place : placement.places)
     if (place) *place += kBlockBytes.value * apart->first.value;
   return BirthPlaces{std::move(placement.places), *apart};
@@ -314,6 +319,9 @@ Result<PlanningResult> plan_run(const PlanningInput& input, const SetApart& set_
     TRY(proposed->places, place(trace, lifetimes, set_apart));
   }
   Places places = proposed->places.places;
+  CHECK(places.size() == trace.tensors.size() && input.persistent.size() == trace.tensors.size());
+  CHECK(input.iteration.signatures.size() == trace.kernels.size());
+  CHECK(input.iteration.births.size() == trace.kernels.size());
   for (const auto& births : input.iteration.births) {
     auto& kernel = proposed->births.emplace_back();
     for (const TensorId born : births) kernel.push_back(places[born.value]);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <optional>
 
+#include "base/check.h"
 #include "base/units.h"
 #include "recorder/recorder.h"
 
@@ -18,6 +19,7 @@ struct TimedIteration {
 class StepEnds {
  public:
   void add(Nanos at, Nanos waited) {
+    CHECK(ends_.empty() || at >= ends_.back().at);
     ends_.push_back({at, waited});
     if (ends_.size() > Recorder::kMostPeriods + 1) ends_.pop_front();
   }

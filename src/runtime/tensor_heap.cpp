@@ -47,7 +47,7 @@ std::optional<TensorHeap::Place> TensorHeap::propose_at(std::uint64_t offset, By
   const auto next = apart->taken.lower_bound(offset);
   if (next != apart->taken.end() && next->first < offset + bytes.value) return std::nullopt;
   if (next != apart->taken.begin() && std::prev(next)->first + std::prev(next)->second > offset) return std::nullopt;
-  apart->taken.emplace(offset, bytes.value);
+  CHECK(apart->taken.emplace(offset, bytes.value).second);
   return place;
 }
 
@@ -56,6 +56,7 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
   const auto hole = large_.space.take(hole_bytes({{}, blocks}));
   if (!hole) return std::nullopt;
   const std::uint64_t first = (large_.begin + *hole + kBlockBytes.value - 1) / kBlockBytes.value;
+  CHECK(first + blocks <= tensors_.size());
   apart_.push_back({.blocks = {{static_cast<std::uint32_t>(first)}, blocks}, .hole = *hole, .taken = {}});
   return apart_.back().blocks;
 }
@@ -63,7 +64,7 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
 void TensorHeap::end_apart(BlockRange blocks) {
   if (blocks.count == 0) return;
   const auto apart = apart_with(blocks.first.value * kBlockBytes.value);
-  CHECK(apart != apart_.end());
+  CHECK(apart != apart_.end() && apart->blocks == blocks && apart->wanted);
   apart->wanted = false;
   end_if_empty(apart);
 }
@@ -80,6 +81,7 @@ void TensorHeap::end_if_empty(std::vector<Apart>::iterator apart) {
 }
 
 TensorHeap::Place TensorHeap::commit(const Place& place) {
+  CHECK(place.bytes > Bytes{} && place.blocks.end().value <= tensors_.size());
   Place kept = place;
   if (free_ids_.empty()) {
     kept.tensor = {next_id_++};
@@ -100,8 +102,9 @@ TensorHeap::Place TensorHeap::commit(const Place& place) {
 }
 
 void TensorHeap::cancel(const Place& place) {
+  CHECK(!places_.contains(place.offset));  // No tensor has come to live there.
   if (const auto apart = apart_with(place.offset); apart != apart_.end()) {
-    apart->taken.erase(place.offset);
+    CHECK(apart->taken.erase(place.offset) == 1);
     return end_if_empty(apart);
   }
   Part& part = place.offset < large_.begin ? small_ : large_;
@@ -115,6 +118,7 @@ std::optional<TensorHeap::Place> TensorHeap::remove(std::uint64_t offset) {
   bytes_in_use_ -= place.bytes;
   spare_places_.erase(places_, found);
   for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) {
+    CHECK(tensors_[block.value] > 0);
     if (--tensors_[block.value] > 0) continue;
     --in_use_;
     small_in_use_ -= is_small(block);
@@ -129,6 +133,35 @@ std::uint32_t TensorHeap::new_blocks(const Place& place) const {
   for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value)
     count += tensors_[block.value] == 0;
   return count;
+}
+
+void TensorHeap::check_invariants() const {
+  std::vector<std::uint32_t> tensors(tensors_.size());
+  std::vector<bool> has_id(next_id_);
+  Bytes bytes;
+  for (const auto& [offset, place] : places_) {
+    CHECK(offset == place.offset && place.tensor.value < next_id_ && !has_id[place.tensor.value]);
+    has_id[place.tensor.value] = true;
+    bytes += place.bytes;
+    for (BlockId block = place.blocks.first; block < place.blocks.end(); ++block.value) ++tensors[block.value];
+  }
+  CHECK(tensors == tensors_ && bytes == bytes_in_use_);
+  CHECK(places_.size() + free_ids_.size() == next_id_);
+  std::uint32_t in_use = 0, small = 0;
+  for (BlockId block{0}; block.value < tensors.size(); ++block.value) {
+    in_use += tensors[block.value] > 0;
+    small += tensors[block.value] > 0 && is_small(block);
+  }
+  CHECK(in_use == in_use_ && small == small_in_use_ && small_in_use_ <= most_small_);
+  for (const Apart& apart : apart_) {
+    CHECK(apart.wanted || !apart.taken.empty());
+    std::uint64_t free = apart.blocks.first.value * kBlockBytes.value;
+    for (const auto& [offset, taken] : apart.taken) {
+      CHECK(offset >= free);
+      free = offset + taken;
+    }
+    CHECK(free <= apart.blocks.end().value * kBlockBytes.value);
+  }
 }
 
 }  // namespace spillway

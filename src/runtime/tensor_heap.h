@@ -52,6 +52,8 @@ class TensorHeap {
   std::uint32_t new_blocks(const Place& place) const;
   std::uint32_t most_small_blocks() const { return most_small_; }  // that were in use at a time among the small ones
 
+  void check_invariants() const;  // O(blocks and tensors). For tests.
+
  private:
   struct Part {
     std::uint64_t begin;

@@ -1,7 +1,11 @@
 #include "runtime/tensor_heap.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace spillway {
@@ -109,6 +113,43 @@ TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
   TensorHeap heap(64);
   EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));
   EXPECT_FALSE(heap.propose(200_MiB));
+}
+
+RC_GTEST_PROP(TensorHeap, CountsWhatLivesInItWhateverComesAndGoes, (const std::vector<std::uint32_t>& choices)) {
+  TensorHeap heap(32);
+  std::vector<std::uint64_t> offsets;
+  std::vector<BlockRange> apart;
+  const auto keep = [&](const std::optional<TensorHeap::Place>& proposed, bool is_committed) {
+    if (proposed && is_committed) offsets.push_back(heap.commit(*proposed).offset);
+    if (proposed && !is_committed) heap.cancel(*proposed);
+  };
+  for (const std::uint32_t each : choices) {
+    const std::uint32_t choice = each * 2654435761u;  // RapidCheck likes small ones.
+    const Bytes bytes{1 + choice % (3 << 20)};
+    const bool is_committed = choice % 5 != 0;
+    switch (choice % 7) {
+      case 0:
+      case 1:
+        keep(heap.propose(bytes), is_committed);
+        break;
+      case 2:
+        if (const auto range = heap.set_apart(1 + choice % 4)) apart.push_back(*range);
+        break;
+      case 3:
+        if (!apart.empty()) keep(heap.propose_at(apart.back().first.value * kBlockBytes.value, bytes), is_committed);
+        break;
+      case 4:
+        if (apart.empty()) break;
+        heap.end_apart(apart.back());
+        apart.pop_back();
+        break;
+      default:
+        if (offsets.empty()) break;
+        RC_ASSERT(heap.remove(offsets[choice % offsets.size()]).has_value());
+        offsets.erase(offsets.begin() + static_cast<std::ptrdiff_t>(choice % offsets.size()));
+    }
+    heap.check_invariants();
+  }
 }
 
 }  // namespace

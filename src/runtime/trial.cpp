@@ -10,6 +10,7 @@ namespace {
 
 // Of an even number the lower one of the two in the middle: the first ones to be learned from are long.
 double median_seconds(std::vector<TimedIteration> iterations, Nanos TimedIteration::* time) {
+  CHECK(!iterations.empty());
   const auto middle = iterations.begin() + static_cast<std::ptrdiff_t>((iterations.size() - 1) / 2);
   std::ranges::nth_element(iterations, middle, {}, time);
   return seconds((*middle).*time);
@@ -54,6 +55,7 @@ bool Trial::step_ended(const Recorder::Progress& progress, Nanos at, Nanos waite
   step_ends_.add(at, waited);
   if (progress.iteration == 0) return false;
   if (std::exchange(iteration_, progress.iteration) != progress.iteration) forget();
+  CHECK(progress.steps_each > 0);
   if (progress.steps_done != 0u) return false;  // That was not its last one.
   const auto iteration = step_ends_.iteration(progress.steps_each);
   return iteration && ended(*iteration);

@@ -147,6 +147,7 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
   PageTable table = table_for(layout, limits);
   table.add_blocks(1, kBlockBytes);
   run_loop(ruled, std::move(table), limits, kernels_in(program), [&] {
+    cpu.check_invariants();
     last_touched |= !ruled.asked().populated.empty() && ruled.asked().populated.back().value == blocks;
     return ended && last_touched;
   });

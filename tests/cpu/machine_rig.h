@@ -21,11 +21,13 @@ struct Rig {
   void ask(C command) {
     const Command commands[] = {command};
     machine->submit(commands);
+    machine->check_invariants();
   }
   Event next() {
     auto event = machine->wait();
     if (!event) ADD_FAILURE() << event.error().message;
     CHECK(event.has_value());
+    machine->check_invariants();
     return event->what;
   }
   // The answer to a move, passing over faults of blocks that are on their way.

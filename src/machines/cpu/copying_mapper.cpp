@@ -52,6 +52,7 @@ class CopyingMapper final : public BlockMapper {
   // Half of them are kept from planned arrivals, which share the others: so the disk reads one while another is mapped.
   std::uint32_t arrival_buffers(Urgency urgency) const override {
     const auto free = static_cast<std::uint32_t>(free_.size());
+    CHECK(free <= arrivals_);
     if (urgency != Urgency::plan) return free;
     const std::uint32_t kept = arrivals_ / 2;
     return free > kept ? std::min(free - kept, (arrivals_ - kept + 1) / 2) : 0;

@@ -36,6 +36,7 @@ void CpuMachine::populate_waiting() {
   while (!awaiting_frame_.empty() && has_room(1)) {
     const BlockId id = awaiting_frame_.front();
     awaiting_frame_.pop_front();
+    CHECK(at(id).blank);
     ++device_in_use_;
     waited_.reset();
     if (!give_first_frame(id)) return;
@@ -142,6 +143,7 @@ bool CpuMachine::start_chunk(Job& job) {
 }
 
 void CpuMachine::finish_chunk(Job& job) {
+  CHECK(job.chunk > 0 && job.settled + job.chunk <= job.move.blocks.count);
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
     for (BlockId id = chunk.first; id < chunk.end(); ++id.value)
@@ -191,7 +193,7 @@ void CpuMachine::mapped(BlockId id) {
 void CpuMachine::transfer_ended(const Completion& completion) {
   if (completion.id >= range_.blocks()) return children_.ended(completion);
   Block& block = at({completion.id});
-  CHECK(block.transferring);
+  CHECK(block.transferring && (block.state == BlockState::leaving || block.state == BlockState::arriving));
   block.transferring = false;
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
@@ -220,6 +222,7 @@ void CpuMachine::pump() {
 // The job is over and gone afterwards.
 void CpuMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
+  CHECK(job.dropped + job.blank <= move.blocks.count);
   if (done) {
     stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
     stats_.dropped_clean(kBlockBytes * job.dropped);
@@ -245,6 +248,8 @@ void CpuMachine::refused(int error) {
 }
 
 void CpuMachine::note_usage() {
+  CHECK(device_in_use_ <= mapper_->device_blocks() && host_in_use_ <= options_.host_frames);
+  CHECK(ssd_in_use_ + children_.slots() <= file_.reserved_slots());
   stats_.holds(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
   stats_.holds(Tier::host, kBlockBytes * host_in_use_);
   stats_.holds(Tier::ssd, kBlockBytes * (ssd_in_use_ + children_.slots()));

@@ -67,7 +67,6 @@ void CpuMachine::begin_eviction(Job& job) {
 
 // See Note [Clean copies].
 bool CpuMachine::has_current_copy(const Block& block) {
-  CHECK(block.has_slot || !block.stored);
   const bool current = block.stored && content_hash(block.buffer) == *block.stored;
   if (block.has_slot && !current) stats_.found_unseen_write();
   return current;
@@ -141,7 +140,7 @@ bool CpuMachine::put_back(Job& job) {
 
 // The move is not done, and the executor hears of that as soon as its blocks are where they were.
 void CpuMachine::come_back(Job& job) {
-  CHECK(!job.is_returning);
+  CHECK(!job.is_returning && job.settled <= job.off);
   job.is_returning = true;
   for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) {
     give_back_slot(id);
@@ -193,6 +192,7 @@ void CpuMachine::send_back_writes() {
 
 void CpuMachine::finish_write(Job& job) {
   const Move& move = job.move;
+  CHECK(job.rest == 0);
   if (job.error != 0 || job.cancelled) return come_back(job);
   for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
     Block& block = at(id);
@@ -299,6 +299,7 @@ void CpuMachine::refuse_arrival() {
   if (awaiting_map_.empty() && reads_.empty()) return;
   Job& job = jobs_.at(awaiting_map_.empty() ? at(reads_.front()).job : awaiting_map_.front());
   if (job.has_frames) return;
+  CHECK(job.settled == 0);
   awaiting_map_.empty() ? reads_.pop() : awaiting_map_.pop_front();
   for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
   refuse(job);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -121,6 +122,7 @@ void CpuMachine::collect() {
   if (fault_queue_.take_overflow()) userfault_.wake(range_.begin(), range_.bytes());
   children_.collect();
   while (const auto entry = fault_queue_.pop()) faults_.push_back(*entry);
+  CHECK(batch_at_ == batch_.messages.size());  // All before has been told.
   inbox_.take(batch_);
   batch_at_ = 0;
 }
@@ -133,6 +135,7 @@ std::optional<Event> CpuMachine::next_event() {
   }
   while (batch_at_ < batch_.messages.size()) {
     const Inbox::Message& message = batch_.messages[batch_at_++];
+    CHECK(message.first_access + message.access_count <= batch_.accesses.size());
     if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
       return event;
   }
@@ -164,6 +167,7 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
     case Inbox::Kind::kernel_done:
       return KernelDone{message.launch};
     case Inbox::Kind::adopted:
+      CHECK(message.adopted < batch_.plans.size());
       return Adopted{std::move(batch_.plans[message.adopted])};
     case Inbox::Kind::forking:
       children_.take_snapshot(message.fork, UniqueFd(message.socket));
@@ -203,6 +207,50 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
     return std::nullopt;
   }
   return Faulted{stream, {id, 1}};
+}
+
+bool CpuMachine::holds_frame(const Block& block) const {
+  switch (block.state) {
+    case BlockState::empty:
+    case BlockState::stored:
+      return false;
+    case BlockState::arriving:
+      return jobs_.at(block.job).has_frames;
+    case BlockState::resident:
+    case BlockState::clean:
+    case BlockState::leaving:
+      return !block.blank;
+  }
+  return false;
+}
+
+void CpuMachine::check_invariants() const {
+  if (failure_) return;  // What it could not do has been left as it was.
+  std::uint32_t device = 0, host = 0, ssd = 0;
+  std::set<std::uint32_t> slots;
+  for (std::uint32_t index = 0; index < blocks_.size(); ++index) {
+    const Block& block = blocks_[index];
+    device += holds_frame(block);
+    const bool is_in_host =
+        block.lower == Tier::host && (block.state == BlockState::stored || block.state == BlockState::arriving);
+    host += is_in_host && !block.blank;
+    ssd += block.has_slot;
+    CHECK(!block.blank || block.state != BlockState::resident ||
+          std::ranges::count(awaiting_frame_, BlockId{index}) == 1);
+    CHECK(!block.has_slot || slots.insert(block.slot).second);
+    CHECK(copies_.contains({index}) == (block.has_slot && block.state == BlockState::resident));
+    CHECK(block.has_slot || !block.stored);
+    const bool is_moving = block.state == BlockState::leaving || block.state == BlockState::arriving;
+    CHECK(!block.transferring || is_moving);
+    CHECK(!is_moving || jobs_.at(block.job).move.blocks.contains({index}));
+    CHECK(!is_mapped({index}) || block.state == BlockState::resident || block.state == BlockState::leaving);
+    CHECK(!block.kept || std::ranges::count(kept_, BlockId{index}) == 1);
+  }
+  CHECK(device == device_in_use_);
+  CHECK(host == host_in_use_ || (host < host_in_use_ && children_.has_forked()));  // Theirs may be in host frames.
+  CHECK(ssd == ssd_in_use_ && ssd + children_.slots() == file_.slots_in_use());
+  for (const BlockId id : awaiting_frame_) CHECK(blocks_[id.value].blank);
+  CHECK(kept_.size() == static_cast<std::size_t>(std::ranges::count(blocks_, true, &Block::kept)));
 }
 
 }  // namespace spillway

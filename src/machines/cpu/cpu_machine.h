@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "executor/machine.h"
 #include "machines/cpu/block_io.h"
@@ -117,6 +118,9 @@ class CpuMachine final : public Machine {
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
 
+  // CHECKs that what is counted as in use is what blocks and moves hold; O(blocks). For the run loop of tests.
+  void check_invariants() const;
+
  private:
   struct Block {
     BlockState state = BlockState::empty;
@@ -220,7 +224,11 @@ class CpuMachine final : public Machine {
   std::optional<Event> tell_fault(const FaultQueue::Entry& entry);
   void collect();
 
-  Block& at(BlockId id) { return blocks_[id.value]; }
+  Block& at(BlockId id) {
+    CHECK(id.value < blocks_.size());
+    return blocks_[id.value];
+  }
+  bool holds_frame(const Block& block) const;
   std::byte* address(BlockId id) const { return range_.block(id.value); }
 
   CpuMachineOptions options_;

@@ -61,6 +61,7 @@ class MovingMapper final : public BlockMapper {
   void free_host_frame(std::byte* host) override { pool_.push_back(host); }
 
   std::uint32_t held_for_device(std::uint32_t, std::uint32_t host_in_use) const override {
+    CHECK(host_in_use <= made_ && made_ <= device_frames_ + host_frames_);
     return std::min(device_frames_, made_ - host_in_use);
   }
   const MemoryRange& staging() const override { return staging_; }
@@ -78,7 +79,7 @@ class MovingMapper final : public BlockMapper {
       pool_.pop_back();
       return frame;
     }
-    CHECK(made_ < device_frames_ + host_frames_);
+    CHECK(made_ < device_frames_ + host_frames_ && !empty_.empty());
     std::byte* frame = empty_.back();
     if (::madvise(frame, kBlockBytes.value, MADV_POPULATE_WRITE) != 0) return nullptr;
     empty_.pop_back();

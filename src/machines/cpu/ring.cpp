@@ -60,6 +60,7 @@ Ring::~Ring() {
 }
 
 void Ring::start(const Transfer& transfer) {
+  CHECK(transfer.memory != nullptr && transfer.bytes > 0);
   const auto free = std::ranges::find(active_, false, &Active::in_use);
   CHECK(free != active_.end());
   *free = {transfer, 0, true};
@@ -105,11 +106,13 @@ void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
     listening_to_news_ = false;
     return;
   }
+  CHECK(cqe.user_data < active_.size() && active_[cqe.user_data].in_use);
   Active& active = active_[cqe.user_data];
   const auto place = static_cast<std::uint32_t>(cqe.user_data);
   if (cqe.res == -EINTR || cqe.res == -EAGAIN) return prepare(place);
   if (cqe.res > 0) {
     active.done += static_cast<std::size_t>(cqe.res);
+    CHECK(active.done <= active.transfer.bytes);
     if (active.done < active.transfer.bytes) return prepare(place);
   }
   const int error = cqe.res > 0 ? 0 : cqe.res < 0 ? -cqe.res : EIO;  // Nothing at all: the file ends too early.

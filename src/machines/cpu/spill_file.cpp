@@ -131,6 +131,7 @@ Result<> SpillFile::reserve(std::uint32_t slots) { return reserve(slots, capacit
 
 // Rounded up, but not beyond `most`.
 Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
+  CHECK(most <= capacity_slots_);
   const std::uint32_t have = reserved_slots();
   if (slots <= have) return {};
   const auto grow = [&](std::uint32_t to) {
@@ -143,6 +144,7 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
       static_cast<void>(::ftruncate(fd(), old_size));  // What it could have would be nobody's, and the disk full.
       return error;
     }
+    CHECK(to > have && to <= most);
     reserved_.store(to, std::memory_order_release);
     return 0;
   };

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
@@ -46,7 +47,11 @@ class SpillFile {
   // A slot with space behind it, or none if all are in use.
   std::optional<std::uint32_t> take();
   bool has_free_slot() const { return !free_.empty() || used_before_ < reserved_slots(); }
-  void give_back(std::uint32_t slot) { free_.push_back(slot); }
+  void give_back(std::uint32_t slot) {
+    CHECK(slot < used_before_ && slots_in_use() > 0);
+    free_.push_back(slot);
+  }
+  std::uint32_t slots_in_use() const { return used_before_ - static_cast<std::uint32_t>(free_.size()); }
 
  private:
   SpillFile(std::string directory, UniqueFd fd, std::uint32_t capacity_slots, std::string_view remedy)

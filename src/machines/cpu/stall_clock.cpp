@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/check.h"
+
 namespace spillway {
 
 void StallClock::begin(BlockId block, StreamId stream, Nanos at) {
@@ -38,6 +40,7 @@ void StallClock::add(Nanos at) {
 }
 
 void StallClock::remove(std::size_t waits, Nanos at) {
+  CHECK(waits <= count_);
   count_ -= waits;
   if (count_ > 0) return;
   ended_ += excess(at, since_);

@@ -49,11 +49,19 @@ class UnderWay {
   bool may_start(Urgency urgency) const {
     return urgency == Urgency::plan ? planned_ < kMostPlanned : urgent_ < kMostUrgent;
   }
-  void starts(Urgency urgency) { ++(urgency == Urgency::plan ? planned_ : urgent_); }
-  void ends(Urgency urgency) { --(urgency == Urgency::plan ? planned_ : urgent_); }
+  void starts(Urgency urgency) {
+    CHECK(may_start(urgency));
+    ++of(urgency);
+  }
+  void ends(Urgency urgency) {
+    CHECK(of(urgency) > 0);
+    --of(urgency);
+  }
   std::size_t count() const { return planned_ + urgent_; }
 
  private:
+  std::size_t& of(Urgency urgency) { return urgency == Urgency::plan ? planned_ : urgent_; }
+
   std::size_t planned_ = 0, urgent_ = 0;
 };
 

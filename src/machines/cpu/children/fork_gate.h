@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
+#include "base/check.h"
 #include "base/mutex.h"
 
 namespace spillway {
@@ -19,6 +20,7 @@ class ForkGate {
   // The thread: begin(), then tell the run loop, then wait; false if the loop could not, or did not come.
   Ticket begin() {
     const MutexLock lock(mutex_);
+    CHECK(state_ != State::taken);  // That fork is not over.
     state_ = State::wanted;
     return ++last_;
   }

@@ -74,6 +74,7 @@ void KeptBlocks::copy_and_write(BlockId id, const std::byte* bytes) {
 }
 
 void KeptBlocks::take_frame(BlockId id, std::byte* frame) {
+  CHECK(frame != nullptr);
   if (!snapshots_.wants(id)) return port_.free_frame(frame);
   const auto slot = has_room() ? port_.take_slot() : std::nullopt;
   if (!slot) {
@@ -126,6 +127,7 @@ void KeptBlocks::settle(std::uint32_t slot, int error) {
   CHECK(found != writes_.end());
   const Write what = found->second;
   writes_.erase(found);
+  CHECK(what.is_frame || free_.size() < kMostWrites);
   what.is_frame ? port_.free_frame(what.memory) : free_.push_back(what.memory);
   if (error == 0 && what.is_wanted) return;
   if (what.is_wanted) snapshots_.lose(what.block, slot);

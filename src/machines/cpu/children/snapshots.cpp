@@ -8,7 +8,7 @@ namespace spillway {
 
 SnapshotId Snapshots::take() {
   ++last_.value;
-  holders_.emplace(last_, 1);
+  CHECK(holders_.emplace(last_, 1).second);
   return last_;
 }
 
@@ -32,7 +32,9 @@ std::vector<std::uint32_t> Snapshots::drop(SnapshotId snapshot) {
 
 void Snapshots::settle(BlockId block, View view) {
   CHECK(wants(block));
-  versions_[block].push_back({known_[block.value], newest(), view});
+  std::vector<Version>& versions = versions_[block];
+  CHECK(versions.empty() || versions.back().last <= known_[block.value]);
+  versions.push_back({known_[block.value], newest(), view});
   known_[block.value] = newest();
 }
 
@@ -45,6 +47,7 @@ void Snapshots::lose(BlockId block, std::uint32_t slot) {
 }
 
 Snapshots::View Snapshots::find(SnapshotId snapshot, BlockId block) const {
+  CHECK(holders_.contains(snapshot) && block.value < known_.size());
   if (snapshot > known_[block.value]) return {View::Where::block};
   const auto found = versions_.find(block);
   if (found == versions_.end()) return {View::Where::nowhere};
