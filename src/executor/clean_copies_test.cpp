@@ -26,8 +26,8 @@ struct KeptCopy : ExecutorScript {
     EXPECT_TRUE(come.clean);
   }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
-    if (kernel > 0) tell(KernelDone{{0}});
-    tell(KernelReady{{0}, {kernel}, accesses});
+    if (kernel > 0) tell(KernelDone{{{0}}});
+    tell(KernelReady{{{0}}, {kernel}, accesses});
   }
   BlockState state() const { return executor->table().state({0}); }
 
@@ -39,7 +39,7 @@ TEST(CleanCopies, WhatNobodyHasWrittenLeavesAsClean) {
   run.tell(MoveDone{run.come.id});
   EXPECT_EQ(run.state(), BlockState::clean);
   run.kernel(1, {{.blocks = {{0}, 1}}});
-  run.tell(KernelDone{{0}});
+  run.tell(KernelDone{{{0}}});
   EXPECT_TRUE(run.last_move().clean);
   run.tell(MoveDone{run.last_move().id});
   EXPECT_EQ(run.state(), BlockState::stored);
@@ -73,7 +73,7 @@ TEST(CleanCopies, AKernelThatWritesMakesTheCopyWorthless) {
   EXPECT_TRUE(std::ranges::any_of(run.commands,
                                   [](const Command& command) { return std::holds_alternative<Discard>(command); }));
   EXPECT_EQ(run.state(), BlockState::resident);
-  run.tell(KernelDone{{0}});
+  run.tell(KernelDone{{{0}}});
   EXPECT_FALSE(run.last_move().clean);
 }
 
@@ -88,8 +88,8 @@ TEST(CleanCopies, WhatArrivesForAKernelThatWritesHasNoCopyLeft) {
 // The machine maps the first blocks of a move before it tells of the end of all.
 TEST(CleanCopies, WhatIsWrittenBeforeItsArrivalIsToldHasNoCopyLeft) {
   KeptCopy run;
-  run.tell(KernelReady{{1}, kNoKernel, std::vector<BlockAccess>{{.blocks = {{0}, 1}, .writes = true}}, {}, false});
-  run.tell(KernelDone{{1}});
+  run.tell(KernelReady{{{1}}, kNoKernel, std::vector<BlockAccess>{{.blocks = {{0}, 1}, .writes = true}}, {}, false});
+  run.tell(KernelDone{{{1}}});
   run.tell(MoveDone{run.come.id});
   EXPECT_EQ(run.state(), BlockState::resident);
   EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
@@ -116,7 +116,7 @@ TEST(CleanCopies, CopiesGiveWayToWhatMustLeave) {
   for (std::uint32_t block = 1; block < 4; ++block) run.tell(Faulted{{1}, {{block}, 1}});
   EXPECT_EQ(run.state(), BlockState::clean);
   const BlockAccess keeps[] = {{.blocks = {{0}, 1}}};
-  run.tell(KernelReady{{2}, kNoKernel, keeps});  // It stays, so another one must leave.
+  run.tell(KernelReady{{{2}}, kNoKernel, keeps});  // It stays, so another one must leave.
   run.tell(Faulted{{1}, {{4}, 1}});
   EXPECT_TRUE(run.last_move().to == Tier::ssd && !run.last_move().clean);
   EXPECT_EQ(run.state(), BlockState::resident);
@@ -129,7 +129,7 @@ TEST(CleanCopies, ACopyStaysWhereAnotherBlockCouldNotLeave) {
   run.tell(Allocated{{1}, {{1}, 5}});
   for (std::uint32_t block = 1; block < 4; ++block) run.tell(Faulted{{1}, {{block}, 1}});
   const BlockAccess keeps[] = {{.blocks = {{0}, 1}}};
-  run.tell(KernelReady{{2}, kNoKernel, keeps});
+  run.tell(KernelReady{{{2}}, kNoKernel, keeps});
   run.tell(Faulted{{1}, {{4}, 1}});
   run.tell(MoveFailed{run.last_move().id, true});
   EXPECT_EQ(run.state(), BlockState::clean);
@@ -199,11 +199,11 @@ std::vector<Move> moves_for_what_comes_back(bool keeps_copies) {
   settled(executor, Allocated{{2}, kIdle});
   for (BlockId block = kIdle.first; block < kIdle.end(); ++block.value) settled(executor, Faulted{{0}, {block, 1}});
   for (std::uint32_t kernel = 0; kernel < 44; ++kernel) {  // Until nobody keeps what was faulted on.
-    settled(executor, KernelReady{{0}, kernel < 40 ? kNoKernel : KernelId{kernel % 2}, {}});
-    settled(executor, KernelDone{{0}});
+    settled(executor, KernelReady{{{0}}, kernel < 40 ? kNoKernel : KernelId{kernel % 2}, {}});
+    settled(executor, KernelDone{{{0}}});
   }
-  std::vector<Move> moves = settled(executor, KernelReady{{0}, {0}, {}});
-  for (const Move& move : settled(executor, KernelDone{{0}})) moves.push_back(move);
+  std::vector<Move> moves = settled(executor, KernelReady{{{0}}, {0}, {}});
+  for (const Move& move : settled(executor, KernelDone{{{0}}})) moves.push_back(move);
   return moves;
 }
 

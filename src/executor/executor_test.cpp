@@ -86,14 +86,14 @@ TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRu
   executor.on(Faulted{{0}, {{1}, 1}}, commands);
   const MoveId second = std::get<Move>(commands.back()).id;
   for (int kernel = 0; kernel < 40; ++kernel) {
-    executor.on(KernelReady{{1}, kNoKernel, {}}, commands);
-    executor.on(KernelDone{{1}}, commands);
+    executor.on(KernelReady{{{1}}, kNoKernel, {}}, commands);
+    executor.on(KernelDone{{{1}}}, commands);
   }
   EXPECT_TRUE(executor.table().pinned({0}));
   executor.on(MoveDone{second}, commands);
   for (int kernel = 0; kernel < 40; ++kernel) {
-    executor.on(KernelReady{{1}, kNoKernel, {}}, commands);
-    executor.on(KernelDone{{1}}, commands);
+    executor.on(KernelReady{{{1}}, kNoKernel, {}}, commands);
+    executor.on(KernelDone{{{1}}}, commands);
   }
   EXPECT_FALSE(executor.table().pinned({0}));
 }
@@ -109,8 +109,8 @@ TEST(Executor, AnEvictionThatWaitsIsForgottenWhenItsTensorDiesAndAnotherOneIsBor
   std::vector<Command> commands;
   const auto tell = [&](const Event& event) { executor.on(event, commands); };
   for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
-  tell(KernelReady{{0}, {0}, {}});
-  tell(KernelDone{{0}});
+  tell(KernelReady{{{0}}, {0}, {}});
+  tell(KernelDone{{{0}}});
   const Move first = std::get<Move>(commands.back());
   EXPECT_EQ(first.blocks.first, BlockId{0});
   tell(Freed{{1}, {{1}, 1}});
@@ -131,13 +131,13 @@ struct TwoPrefetches : ExecutorScript {
     executor.emplace(std::move(table), ExecutorOptions{});
     adopt(*executor, plan, 2);
     for (const std::uint32_t tensor : {0u, 1u}) tell(Allocated{{tensor}, {{tensor}, 1}});
-    tell(KernelReady{{0}, {0}, {}});
+    tell(KernelReady{{{0}}, {0}, {}});
     first = last_move();
   }
   void start_kernel_1_with(std::uint32_t tensor) {
     const BlockAccess access[] = {{.blocks = {{tensor}, 1}}};
-    tell(KernelDone{{0}});
-    tell(KernelReady{{0}, {1}, access});
+    tell(KernelDone{{{0}}});
+    tell(KernelReady{{{0}}, {1}, access});
   }
 
   Move first;
@@ -169,7 +169,7 @@ TEST(Executor, APrefetchThatComesTooLateDoesNotUndoTheNextEviction) {
   TwoPrefetches run;
   run.start_kernel_1_with(1);  // Its prefetch waits behind the first one.
   run.tell(MoveDone{run.last_move().id});
-  run.tell(KernelDone{{0}});
+  run.tell(KernelDone{{{0}}});
   const Move eviction = run.last_move();
   EXPECT_EQ(eviction.to, Tier::ssd);
   run.tell(MoveDone{eviction.id});
@@ -190,7 +190,7 @@ TEST(Executor, NoPlannedMoveStartsWithSoManyBlocksInFlight) {
   std::vector<Command> commands;
   executor.on(Allocated{{0}, {{0}, 4}}, commands);
   for (std::uint32_t tensor = 1; tensor < 5; ++tensor) executor.on(Allocated{{tensor}, {{tensor + 3}, 1}}, commands);
-  executor.on(KernelReady{{0}, {0}, {}}, commands);
+  executor.on(KernelReady{{{0}}, {0}, {}}, commands);
   ASSERT_EQ(commands.size(), 2u);  // One of them launches the kernel.
   executor.on(MoveDone{std::get<Move>(commands.back()).id}, commands);
   EXPECT_EQ(commands.size(), 4u);

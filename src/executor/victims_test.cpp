@@ -35,10 +35,10 @@ struct MakesSomething {
 TEST(Victims, NothingThatThePlanKeepsLeavesForWhatLaterKernelsMake) {
   MakesSomething run({{}, {}, {{{2}, 1}}});
   for (const std::uint32_t kernel : {0u, 1u}) {
-    EXPECT_EQ(run.tell(KernelReady{{0}, {kernel}, {}}).size(), 1u) << "the launch";
-    run.tell(KernelDone{{0}});
+    EXPECT_EQ(run.tell(KernelReady{{{0}}, {kernel}, {}}).size(), 1u) << "the launch";
+    run.tell(KernelDone{{{0}}});
   }
-  const std::vector<Command> commands = run.tell(KernelReady{{0}, {2}, {}});
+  const std::vector<Command> commands = run.tell(KernelReady{{{0}}, {2}, {}});
   ASSERT_EQ(commands.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<Move>(commands[1]));
 }
@@ -47,7 +47,7 @@ TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
   MakesSomething run({{{{2}, 1}}, {{{0}, 1}}, {}});
   Executor& executor = *run.executor;
   run.tell(Freed{{0}, {{0}, 1}});
-  std::vector<Command> commands = run.tell(KernelReady{{0}, {0}, {}});
+  std::vector<Command> commands = run.tell(KernelReady{{{0}}, {0}, {}});
   ASSERT_EQ(commands.size(), 2u);
   EXPECT_TRUE(std::holds_alternative<Launch>(commands[0]));
   ASSERT_TRUE(std::holds_alternative<Move>(commands[1]));
@@ -55,8 +55,8 @@ TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
   EXPECT_EQ(executor.table().state({0}), BlockState::resident);
   for (std::uint32_t kernel = 0; kernel < Executor::kPatience; ++kernel) {
     EXPECT_EQ(executor.table().state({0}), BlockState::resident) << kernel;
-    executor.on(KernelDone{{0}}, commands);
-    executor.on(KernelReady{{0}, kNoKernel, {}}, commands);
+    executor.on(KernelDone{{{0}}}, commands);
+    executor.on(KernelReady{{{0}}, kNoKernel, {}}, commands);
   }
   EXPECT_EQ(executor.table().state({0}), BlockState::empty) << "the script does something else";
 }
@@ -74,8 +74,8 @@ struct OthersBlocks : ExecutorScript {
     adopt(*executor, plan, 2, homes, rows, {});
   }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
-    tell(KernelReady{{0}, {kernel}, accesses});
-    tell(KernelDone{{0}});
+    tell(KernelReady{{{0}}, {kernel}, accesses});
+    tell(KernelDone{{{0}}});
   }
   BlockState state(std::uint32_t block) const { return executor->table().state({block}); }
   // The first that has left the device.
@@ -139,8 +139,8 @@ TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants
   adopt(executor, plan, 2);
   std::vector<Command> commands;
   for (std::uint32_t tensor = 0; tensor < 6; ++tensor) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
-  executor.on(KernelReady{{0}, {0}, {}}, commands);
-  executor.on(KernelDone{{0}}, commands);
+  executor.on(KernelReady{{{0}}, {0}, {}}, commands);
+  executor.on(KernelDone{{{0}}}, commands);
   commands.clear();
   for (std::uint32_t block = 4; block < 6; ++block) executor.on(Faulted{{1}, {{block}, 1}}, commands);
   ASSERT_EQ(commands.size(), 1u) << "the first one is on its way since the kernel has ended";
@@ -173,8 +173,8 @@ TEST(Victims, WhatIsDeadAndCouldNotBeDroppedTakesItsTurn) {
   EXPECT_EQ(executor.table().state({4}), BlockState::resident);
   for (std::uint32_t kernel = 0; kernel < 8; ++kernel) {
     const BlockAccess access{.blocks = {{kernel % 4}, 1}};
-    tell(KernelReady{{0}, {kernel % 4}, std::span(&access, 1)});
-    tell(KernelDone{{0}});
+    tell(KernelReady{{{0}}, {kernel % 4}, std::span(&access, 1)});
+    tell(KernelDone{{{0}}});
   }
   EXPECT_EQ(executor.table().state({4}), BlockState::empty);
 }
@@ -196,10 +196,10 @@ TEST(Victims, WhatIsDeadGivesItsFrameAtOnceThoughOthersAreLeaving) {
     for (std::uint32_t block = 0; block < (is_born ? 4u : 5u); ++block)
       executor.on(Allocated{{block}, {{block}, 1}}, commands);
     executor.on(Freed{{3}, {{3}, 1}}, commands);
-    executor.on(KernelReady{{0}, {0}, {}}, commands);
-    executor.on(KernelDone{{0}}, commands);
+    executor.on(KernelReady{{{0}}, {0}, {}}, commands);
+    executor.on(KernelDone{{{0}}}, commands);
     EXPECT_EQ(executor.table().state({0}), BlockState::leaving);
-    executor.on(is_born ? Event(KernelReady{{0}, {1}, {}}) : Event(Faulted{{0}, {{4}, 1}}), commands);
+    executor.on(is_born ? Event(KernelReady{{{0}}, {1}, {}}) : Event(Faulted{{0}, {{4}, 1}}), commands);
     EXPECT_EQ(executor.table().state({3}), BlockState::empty) << is_born;
     EXPECT_EQ(executor.table().state({4}), is_born ? BlockState::resident : BlockState::arriving);
   }

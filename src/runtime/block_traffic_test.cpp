@@ -13,7 +13,8 @@ constexpr Move move_of(std::uint32_t id, BlockRange blocks, Tier from, Tier to, 
 
 TEST(BlockTraffic, CountsOfATensorWhatMovedOfItsBlocks) {
   BlockTraffic traffic(8);
-  traffic.asked(std::array<Command, 2>{move_of(1, {{2}, 3}, Tier::device, Tier::ssd, Urgency::need), Launch{{0}}}, {});
+  traffic.asked(std::array<Command, 2>{move_of(1, {{2}, 3}, Tier::device, Tier::ssd, Urgency::need), Launch{{{0}}}},
+                {});
   EXPECT_EQ(traffic.moved(0, kBlockBytes * 8), MovedBytes{}) << "it is under way";
   traffic.told({{}, MoveDone{{1}}});
   traffic.asked(std::array<Command, 1>{move_of(2, {{3}, 1}, Tier::ssd, Tier::device, Urgency::fault)}, {});

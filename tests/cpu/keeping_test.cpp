@@ -19,7 +19,7 @@ struct Wanted {
   explicit Wanted(const Make& make, Tier where = Tier::device)
       : rig(make({.host_frames = all.count, .around_io = around()})) {
     rig.machine->inbox().allocated({0}, all);
-    rig.machine->inbox().kernel_done({0}, true);
+    rig.machine->inbox().kernel_done({{0}}, true);
     EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
     EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
     rig.ask(Populate{all});
@@ -32,7 +32,7 @@ struct Wanted {
     std::thread script([&] {
       could_want = rig.machine->children().begin_fork(UniqueFd(sockets[0]));
       rig.machine->children().fork_is_over();
-      rig.machine->inbox().kernel_done({0}, true);
+      rig.machine->inbox().kernel_done({{0}}, true);
     });
     EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
     script.join();
@@ -45,13 +45,13 @@ struct Wanted {
   // The loop goes on, and has nothing to tell of what waits.
   void has_turns(int turns) {
     for (int turn = 0; turn < turns; ++turn) {
-      rig.machine->inbox().kernel_done({0}, true);
+      rig.machine->inbox().kernel_done({{0}}, true);
       EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
     }
   }
   void dies() {
     rig.machine->inbox().freed({0}, all);
-    rig.machine->inbox().kernel_done({0}, true);
+    rig.machine->inbox().kernel_done({{0}}, true);
     EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
     EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
   }
@@ -144,7 +144,7 @@ TEST_P(CpuMachineTest, ABlockMayLeaveWhileAThreadWaitsToWriteToIt) {
   Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); });
   std::thread script([&] {
     for (std::uint32_t index = 0; index <= KeptBlocks::kMostWrites; ++index) one.rig.block(index)[0] = std::byte{1};
-    one.rig.machine->inbox().kernel_done({7}, true);
+    one.rig.machine->inbox().kernel_done({{7}}, true);
   });
   one.until_held(KeptBlocks::kMostWrites);
   const BlockRange last{{KeptBlocks::kMostWrites}, 1};

@@ -14,7 +14,7 @@ TEST_P(CpuMachineTest, ADeadBlockThatLivesAgainKeepsWhatWasWritten) {
   Rig rig = CpuMachineTest::rig({});
   rig.tensor_in_block_0(1);
   rig.machine->inbox().freed({0}, {{0}, 1});
-  rig.machine->inbox().kernel_ready({{0}, {0}, {}});
+  rig.machine->inbox().kernel_ready({{{0}}, {0}, {}});
   std::thread other([&] { rig.block(40)[0] = std::byte{1}; });  // Its fault makes the machine read its messages.
   EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
   rig.machine->inbox().allocated({1}, {{0}, 1});
@@ -45,7 +45,7 @@ struct LiveAgain {
     CHECK(frames <= 20);
     rig.machine->inbox().allocated({0}, living);
     rig.machine->inbox().freed({0}, living);
-    rig.machine->inbox().kernel_ready({{0}, {0}, {}}, true);
+    rig.machine->inbox().kernel_ready({{{0}}, {0}, {}}, true);
     EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
     EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
     EXPECT_TRUE(std::holds_alternative<KernelReady>(rig.next()));
