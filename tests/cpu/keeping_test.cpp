@@ -70,7 +70,7 @@ struct Wanted {
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around() {
     return [this](std::unique_ptr<BlockIo> io) {
       return std::make_unique<HoldingIo>(std::move(io), held,
-                                         [this](const Transfer& transfer) { return transfer.id >= 64; });
+                                         [](const Transfer& transfer) { return transfer.id >= 64; });
     };
   }
 };

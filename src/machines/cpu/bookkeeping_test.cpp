@@ -62,7 +62,7 @@ TEST(Inbox, CountsAnAllocationBeforeItIsRead) {
   EXPECT_EQ(inbox.allocations({2}), 1u);
   EXPECT_EQ(inbox.allocations({4}), 0u);
   const BlockAccess access{.blocks = {{2}, 1}, .writes = true};
-  inbox.kernel_ready({{0}, {7}, std::span(&access, 1)});
+  inbox.kernel_ready({{{0}}, {7}, std::span(&access, 1)});
   Inbox::Batch batch;
   inbox.take(batch);
   ASSERT_EQ(batch.messages.size(), 2u);
