@@ -66,8 +66,8 @@ class SpillFile {
   std::string_view remedy_;
   std::atomic<std::uint32_t> reserved_{0};
   std::optional<std::uint32_t> most_if_plenty_;
-  std::uint32_t used_before_ = 0;  // slots from here on have never been taken
-  std::vector<std::uint32_t> free_;
+  std::uint32_t used_before_ = 0;    // slots from here on have never been taken
+  std::vector<std::uint32_t> free_;  // as used_before_, of the thread that takes slots
 };
 
 }  // namespace spillway

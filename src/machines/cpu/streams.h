@@ -31,7 +31,7 @@ class Streams {
   const std::uint64_t generation_;  // tells this object from another one at the same address
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<pid_t>, kMost> threads_{};
-  std::uint32_t known_ = 0;
+  std::uint32_t known_ = 0;  // the run loop's, like the next
   std::unordered_map<pid_t, std::uint32_t> by_thread_;
 };
 

@@ -43,6 +43,7 @@ class ForkGuard {
   std::vector<int> descriptors_;
   ForkPort port_;
   std::atomic<bool> in_child_{false};
+  // The next three are of the thread that forks, under a lock, and of the child.
   bool has_range_ = true;           // false: a child in which something else lies there
   std::optional<UniqueFd> server_;  // from before the fork; children keep it, for theirs
   std::optional<Userfault> faults_;
