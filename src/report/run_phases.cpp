@@ -42,7 +42,10 @@ std::string without_what(const RunReport& report) {
 
 Bytes RunReport::ssd_written_per_hour() const {
   if (managed.value == 0) return {};
-  return Bytes{static_cast<std::uint64_t>(static_cast<double>(memory.written.value) / seconds(managed) * 3600)};
+  // What a broken script leaves may be any number.
+  constexpr double kMost = 1e18;
+  const double each_hour = static_cast<double>(memory.written.value) / seconds(managed) * 3600;
+  return Bytes{static_cast<std::uint64_t>(std::min(each_hour, kMost))};
 }
 
 std::string_view to_text(RunPhase phase) {

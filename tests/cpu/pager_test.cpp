@@ -122,6 +122,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
         program.finish();
       });
     for (std::thread& thread : threads) thread.join();
+    pager->script_ends();  // All that has moved has been told.
     const std::uint64_t held = resident_bytes(pager->range()) + resident_bytes(pager->staging());
     EXPECT_LE(held, (config.device + config.host).value);
     const MemoryFigures stats = pager->stats();
