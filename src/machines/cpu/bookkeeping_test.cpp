@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -52,6 +53,22 @@ TEST(FaultQueue, HandsOverBetweenTwoThreads) {
       last = seen;
     }
   pusher.join();
+}
+
+TEST(Inbox, WakesTheLoopWhenMuchHasPiledUpThoughTwoMessagesComeAtATime) {
+  const auto bell = Doorbell::make();
+  ASSERT_TRUE(bell);
+  Inbox inbox(8, *bell);
+  const auto has_rung = [&] {
+    pollfd rung{bell->fd(), POLLIN, 0};
+    return ::poll(&rung, 1, 0) == 1;
+  };
+  inbox.kernel_done({{0}, 0});  // From here on there is always an odd number of them.
+  EXPECT_FALSE(has_rung());
+  for (std::uint32_t serial = 1; serial < 2'100; ++serial)
+    inbox.kernel_ready({.launch = {{0}, serial}, .kernel = kNoKernel, .accesses = {}, .waits = false}, false,
+                       LaunchId{{0}, serial - 1});
+  EXPECT_TRUE(has_rung());
 }
 
 TEST(Inbox, CountsAnAllocationBeforeItIsRead) {

@@ -49,12 +49,13 @@ void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, 
                  std::optional<LaunchId> ended) {
   {
     const MutexLock lock(mutex_);
+    const std::size_t before = posted_.messages.size();
     if (ended) posted_.messages.push_back({.kind = Kind::kernel_done, .launch = *ended});
     Message& posted = posted_.messages.emplace_back(message);
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
     posted.access_count = static_cast<std::uint32_t>(accesses.size());
     posted_.accesses.insert(posted_.accesses.end(), accesses.begin(), accesses.end());
-    urgent |= posted_.messages.size() % kMuchMessages == 0;
+    urgent |= before / kMuchMessages != posted_.messages.size() / kMuchMessages;
   }
   if (urgent) bell_.ring();
 }
