@@ -31,7 +31,7 @@ class StallClock {
   void add(Nanos at) SPILLWAY_REQUIRES(mutex_);
   void remove(std::size_t waits, Nanos at) SPILLWAY_REQUIRES(mutex_);
 
-  // While nobody waits, which is what `total_` then is; UINT64_MAX: somebody does. Read without the lock.
+  // All waits so far, which is read without the lock; kSomebodyWaits while one goes on.
   static constexpr std::uint64_t kSomebodyWaits = UINT64_MAX;
   std::atomic<std::uint64_t> total_{0};
   mutable Mutex mutex_;  // Nobody waits while holding it.
