@@ -13,21 +13,19 @@ Follower::Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint3
   for (std::uint32_t kernel = 0; kernel < signatures_.size(); ++kernel) places_[signatures_[kernel]].push_back(kernel);
 }
 
-std::optional<std::uint32_t> Follower::next(std::uint64_t signature, bool makes_views) {
-  // Kernels may have been left out: the nearest place ahead where this and the next ones agree.
-  const bool agrees_ahead = agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature;
-  if (agrees_ahead) ++ahead_;
+std::optional<std::uint32_t> Follower::next(std::uint64_t signature) {
   if (at_ < signatures_.size() && signatures_[at_] == signature) {
-    if (!makes_views) agreed_ = 0;
+    agreed_ = 0;
     return at_++;
   }
-  if (agrees_ahead) {
-    if (makes_views || ++agreed_ < kSure) return std::nullopt;
+  // Kernels may have been left out: the nearest place ahead where this and the next ones agree.
+  if (agreed_ > 0 && ahead_ < signatures_.size() && signatures_[ahead_] == signature) {
+    ++ahead_;
+    if (++agreed_ < kSure) return std::nullopt;
     agreed_ = 0;
     at_ = ahead_;
     return at_ - 1;
   }
-  if (makes_views) return std::nullopt;
   agreed_ = 0;
   const auto known = places_.find(signature);
   if (known == places_.end()) return std::nullopt;

@@ -14,9 +14,8 @@ class Follower {
   // By kernel; and how many kernels come before the end of each optimizer step in it.
   Follower(std::vector<std::uint64_t> signatures, std::vector<std::uint32_t> anchors);
 
-  // The next kernel's place. One that makes views only has one where it is expected, but says nothing of where the
-  // script is: scripts look at all their parameters in many places (averages of weights, clipping, a state_dict).
-  std::optional<std::uint32_t> next(std::uint64_t signature, bool makes_views = false);
+  // The next kernel's place.
+  std::optional<std::uint32_t> next(std::uint64_t signature);
   // An optimizer step has ended. `steps_done`: how many of the iteration's are made, where that is known: operators
   // alone do not tell apart what is trained in turns.
   void anchor(std::optional<std::size_t> steps_done = std::nullopt);

@@ -39,28 +39,6 @@ TEST(Follower, FindsItsPlaceAfterKernelsThatWereLeftOut) {
   EXPECT_EQ(follower.next(7), Place(6));
 }
 
-TEST(Follower, ViewsDoNotSayWhereTheScriptIs) {
-  Follower follower({1, 20, 2, 20, 20, 20, 3, 20, 4, 5}, {10});
-  for (int view = 0; view < 3; ++view) EXPECT_EQ(follower.next(20, true), Place());
-  EXPECT_EQ(follower.next(1), Place(0));
-  EXPECT_EQ(follower.next(20, true), Place(1));
-  EXPECT_EQ(follower.next(3),
-            Place());  // Kernels were left out, and the views among those that agree count for nothing.
-  EXPECT_EQ(follower.next(20, true), Place());
-  EXPECT_EQ(follower.next(4), Place());
-  EXPECT_EQ(follower.next(20, true), Place());
-  EXPECT_EQ(follower.next(5), Place(9));
-}
-
-TEST(Follower, AnExpectedViewDoesNotKeepItFromFindingItsPlaceAhead) {
-  Follower follower({20, 20, 20, 20, 1, 20, 2, 20, 3, 4}, {10});
-  EXPECT_EQ(follower.next(1), Place());
-  EXPECT_EQ(follower.next(20, true), Place(0));
-  EXPECT_EQ(follower.next(2), Place());
-  EXPECT_EQ(follower.next(20, true), Place(1));
-  EXPECT_EQ(follower.next(3), Place(8));
-}
-
 TEST(Follower, StartsAgainAtTheNextIteration) {
   Follower follower({1, 2, 3, 4}, {4});
   EXPECT_EQ(follower.next(1), Place(0));
@@ -99,7 +77,7 @@ TEST(FollowerProperty, PlacesOnlyGrowAndAgreeWithTheKernel) {
     Place last;
     for (const std::uint64_t kernel :
          *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 5))) {
-      const Place place = follower.next(kernel, kernel == 3);  // It makes views.
+      const Place place = follower.next(kernel);
       if (!place) continue;
       RC_ASSERT(*place < kernels.size());
       RC_ASSERT(kernels[*place] == kernel);

@@ -184,8 +184,6 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   const bool end_is_urgent = plan && plan->attention.at_end[kernel.kernel.value];
   const bool is_planned_for = plan && (plan->attention.at_start[kernel.kernel.value] ||
                                        lacks_frames_ahead(plan->followed, kernel.kernel, has_frame));
-  // Views are many, and each costs the loop as much as any kernel.
-  if (plan && kernel.only_looks && !is_planned_for && !end_is_urgent) return;
   const bool looks_ahead = !plan && config_.online != nullptr && memory_is_short_.load(std::memory_order_relaxed);
   const bool waits = (plan || looks_ahead) && !all_there;
   const bool urgent = waits || (looks_ahead && is_time_to_wake()) || is_planned_for;

@@ -20,7 +20,6 @@ struct NextKernel {
   const RunPlan* plan = nullptr;  // in whose iteration it has this place; valid until the kernel has ended
   KernelId kernel = kNoKernel;
   ExecutionId execution{};
-  bool only_looks = false;  // at tensors: it touches none of their bytes, or few
 };
 
 }  // namespace spillway

@@ -1,7 +1,7 @@
 """dispatch_log.py SCRIPT: runs a script under a TorchDispatchMode and logs what each operator does, as JSON on file LOG.
 
 An account that shares nothing with the hook: operators below autograd, storages by weak references. Each entry has the
-operator's name, the storages that its arguments lie in (with byte extents, and whether they are written: the schema says so,
+operator's name, whether it makes a view, the storages that its arguments lie in (with byte extents, and whether they are written: the schema says so,
 or their contents are others afterwards), the storages that it made, and those that have died since the entry before. "step" entries mark the ends of steps.
 """
 
@@ -73,11 +73,11 @@ class Log(TorchDispatchMode):
                 number, new = self.number(tensor)
                 if new:
                     makes.append([number, tensor.untyped_storage().nbytes()])
-        # A view touches no bytes.
+        entry = {"name": function._schema.name, "uses": uses, "makes": makes}
         returned = [value.alias_info for value in function._schema.returns]
         if returned and not makes and all(alias is not None and not alias.is_write for alias in returned):
-            uses = []
-        self.entries.append({"name": function._schema.name, "uses": uses, "makes": makes})
+            entry["view"] = True
+        self.entries.append(entry)
         return result
 
 

@@ -108,10 +108,11 @@ void Hook::free(void* memory) noexcept {
 bool Hook::runs_kernel() const { return running != nullptr; }
 
 bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
+  if (op.only_looks) return false;
   thread_local Accesses accesses;
   find_accesses(op, arguments, storages_, accesses);
   const bool gradients = c10::GradMode::is_enabled();
-  const bool differentiates = gradients && accesses.needs_gradient && op.differentiates;
+  const bool differentiates = gradients && accesses.needs_gradient && !op.ignored;
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
     if (!differentiates) return false;
     const MutexLock lock(mutex_);
@@ -119,12 +120,9 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     return false;
   }
-  if (!op.makes_views) look_for_larger_than_memory(op, accesses.extents);
+  look_for_larger_than_memory(op, accesses.extents);
   std::unique_ptr<RunningKernel> kernel = last_run ? std::move(last_run) : std::make_unique<RunningKernel>();
   kernel->begin_anew();
-  // What only looks at a tensor must not bring it in. Some (reshape) copy now and then: such bytes come by faults.
-  if (op.makes_views)
-    for (ByteExtent& extent : accesses.extents) extent.sparse = true;
   kernel->op = &op;
   kernel->lineage = accesses.lineage;
   kernel->event.name = op.name;
@@ -146,7 +144,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     has_ended(begun.ended);
     if (differentiates && !iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     if (follower_ && begun.is_recorded)
-      if (const auto place = follower_->next(signature_of(op.name, accesses.shapes), op.makes_views)) {
+      if (const auto place = follower_->next(signature_of(op.name, accesses.shapes))) {
         kernel->plan = plan_;
         kernel->place = {*place};
       }
@@ -158,14 +156,15 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
                            .kernel = kernel->place,
-                           .execution = kernel->lineage.execution(),
-                           .only_looks = op.makes_views},
+                           .execution = kernel->lineage.execution()},
                           accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   running = std::move(kernel);
   return true;
 }
+
+void Hook::kernel_calls_another() { std::atomic_ref(running->op->calls_others).store(true, std::memory_order_relaxed); }
 
 void Hook::kernel_ends() {
   if (!running) return;
@@ -174,7 +173,6 @@ void Hook::kernel_ends() {
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   if (kernel->known_to_memory) memory_->kernel_done();
-  if (kernel->op->makes_views && kernel->event.births.empty()) kernel->event.touches.clear();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const MutexLock lock(mutex_);
   const bool planned = kernel->plan != nullptr;

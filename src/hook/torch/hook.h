@@ -79,6 +79,8 @@ class Hook {
   bool runs_kernel() const;
   bool kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments);
   void kernel_ends();
+  // The kernel that this thread runs calls another operator.
+  void kernel_calls_another();
   void optimizer_step_starts(std::string_view name);
   void optimizer_step_ends();
   void compiled_code_seen();

@@ -29,9 +29,13 @@ constexpr std::array<std::string_view, 11> kOverwrite{
     "aten::zero_",      "aten::fill_",        "aten::copy_",       "aten::normal_", "aten::uniform_",  "aten::random_",
     "aten::bernoulli_", "aten::exponential_", "aten::log_normal_", "aten::cauchy_", "aten::geometric_"};
 
-constexpr std::array<std::string_view, 9> kIgnored{
-    "aten::item",    "aten::_local_scalar_dense", "aten::empty",       "aten::set_",      "aten::randperm",
-    "aten::random_", "aten::resolve_conj",        "aten::resolve_neg", "aten::is_nonzero"};
+constexpr std::array<std::string_view, 7> kIgnored{
+    "aten::item",    "aten::_local_scalar_dense", "aten::empty", "aten::set_", "aten::randperm",
+    "aten::random_", "aten::is_nonzero"};
+
+// They make views, and their schemas do not say so.
+constexpr std::array<std::string_view, 4> kUnsafeViews{"aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split",
+                                                       "aten::unsafe_split_with_sizes"};
 
 template <class List>
 bool is_in(const List& list, std::string_view name) {
@@ -65,8 +69,7 @@ Operator describe(const c10::FunctionSchema& schema) {
   op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
   op.copies = op.name == "aten::copy_";
   op.ignored = is_in(kIgnored, schema.name());
-  op.differentiates = !op.ignored && schema.name() != "aten::detach";
-  op.makes_views = returns_views(schema);
+  op.only_looks = returns_views(schema) || is_in(kUnsafeViews, schema.name());
   for (const c10::Argument& argument : schema.arguments()) {
     Operator::Argument& entry = op.arguments.emplace_back();
     if (argument.alias_info() != nullptr && argument.alias_info()->isWrite())

@@ -24,10 +24,12 @@ struct Operator {
   // true.
   int writes_statistics_if = -1;
   std::vector<int> statistics;
-  bool ignored = false;        // no part of an iteration: `item`, and what a DataLoader does between batches
-  bool differentiates = true;  // what it makes needs gradients if an argument does
-  bool copies = false;         // copy_, which does nothing where both tensors are the same bytes
-  bool makes_views = false;    // all that it returns may be views of its arguments: where nothing is born, they are
+  bool ignored = false;     // no part of an iteration: `item`, and what a DataLoader does between batches
+  bool copies = false;      // copy_, which does nothing where both tensors are the same bytes
+  bool only_looks = false;  // it makes views of its arguments; where it must copy, it calls an operator that does
+
+  // Seen in a call of it. Any thread reads and sets it, by std::atomic_ref.
+  mutable bool calls_others = false;
 
   std::string schema_name;  // as RecordFunction::name() gives it
 };
@@ -42,7 +44,7 @@ class Operators {
   const Operator* find_or_describe(const at::RecordFunction& call);
 
   SharedMutex mutex_;
-  // Never changed, since running kernels refer to them.
+  // They stay, since running kernels refer to them.
   std::deque<Operator> described_ SPILLWAY_GUARDED_BY(mutex_);
   // By the address of the schema's name, since asking a call for its schema copies it.
   std::unordered_map<const char*, const Operator*> known_ SPILLWAY_GUARDED_BY(mutex_);

@@ -87,11 +87,16 @@ std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction& call)
     hook->child_runs(call.inputs());
     return nullptr;
   }
-  if (hook->runs_kernel() || is_autograds_own(call.name())) return nullptr;
+  if (hook->runs_kernel()) {
+    hook->kernel_calls_another();
+    return nullptr;
+  }
+  if (is_autograds_own(call.name())) return nullptr;
   if (const Operator* op = hook->operators().find(call)) {
     if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
     auto outermost = std::make_unique<OutermostOperator>();
-    outermost->hides_inner = are_alone();
+    // That costs as much as two calls.
+    outermost->hides_inner = std::atomic_ref(op->calls_others).load(std::memory_order_relaxed) && are_alone();
     if (outermost->hides_inner) at::enableRecordFunction(false);
     return outermost;
   }
