@@ -22,17 +22,10 @@ struct Weights {
   };
   Weights(std::uint32_t weights, const std::vector<Use>& uses) {
     for (std::uint32_t id = 0; id < weights; ++id)
-      trace.tensors.push_back(
-          {.name = "w", .bytes = kEach, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+      trace.tensors.push_back({.name = "w", .bytes = kEach, .kind = TensorKind::weight, .persistent = true});
     for (const Use& use : uses) {
-      Kernel kernel{.name = "k",
-                    .phase = Phase::forward,
-                    .duration = Nanos{10'000'000},
-                    .gap = {},
-                    .reads = {{{use.weight}, {}, kEach}},
-                    .writes = {},
-                    .frees = {},
-                    .flops = {}};
+      Kernel kernel{
+          .name = "k", .phase = Phase::forward, .duration = Nanos{10'000'000}, .reads = {{{use.weight}, {}, kEach}}};
       if (use.writes) kernel.writes = kernel.reads;
       trace.kernels.push_back(kernel);
     }
@@ -41,8 +34,7 @@ struct Weights {
   // Written by the first of these kernels, read by the others and freed by the last; they use no weights.
   void add_activation(std::uint32_t first, std::uint32_t last) {
     const TensorId id{static_cast<std::uint32_t>(trace.tensors.size())};
-    trace.tensors.push_back(
-        {.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false, .carried_from = {}});
+    trace.tensors.push_back({.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false});
     for (std::uint32_t kernel = first; kernel <= last; ++kernel) {
       Kernel& uses = trace.kernels[kernel];
       uses.reads.clear();
@@ -59,7 +51,7 @@ struct Weights {
     return planner({trace, analyse_lifetimes(trace), machine});
   }
 
-  Trace trace{.name = "weights", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "weights", .source = "test"};
 };
 
 std::vector<TensorId> evicted(const Plan& plan) {
