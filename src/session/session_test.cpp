@@ -51,7 +51,7 @@ TEST_F(SessionTest, TheFirstProcessOwnsItAndTheOthersAreNamed) {
   EXPECT_EQ((*made)->state.owner_pid.load(), ::getpid());
   EXPECT_EQ((*made)->state.unmanaged_count.load(), 1u);
   EXPECT_EQ((*made)->state.unmanaged[0].pid.load(), child);
-  EXPECT_NE((*made)->state.unmanaged[0].name.get().find("session_test"), std::string::npos);
+  EXPECT_TRUE((*made)->state.unmanaged[0].name.get().contains("session_test"));
 }
 
 TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
@@ -113,7 +113,7 @@ TEST(SetText, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(set_text(field, "abc", "the name"));
   const auto result = set_text(field, "abcd", "the name");
   ASSERT_FALSE(result);
-  EXPECT_NE(result.error().message.find("the name is too long"), std::string::npos);
+  EXPECT_TRUE(result.error().message.contains("the name is too long"));
 }
 
 }  // namespace

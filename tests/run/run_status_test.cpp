@@ -21,7 +21,7 @@ TEST_F(RunStatus, IsAsShellsSayWhenThereIsNoSuchProgram) {
 TEST_F(RunStatus, AScriptWithoutPyTorchGetsOneLine) {
   const Ended ended = run({}, {"echo", "hello"});
   EXPECT_EQ(ended.out, "hello\n");
-  EXPECT_NE(ended.err.find("made no tensors with PyTorch"), std::string::npos);
+  EXPECT_TRUE(ended.err.contains("made no tensors with PyTorch"));
   EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1);
 }
 
@@ -41,7 +41,7 @@ TEST_F(RunStatus, TheLibraryIsLoadedBesideOneThatTheUserPreloads) {
 TEST_F(RunStatus, WhatTheScriptLeavesRunningIsEndedAndNamed) {
   const Ended ended = run({}, {"sh", "-c", "{ setsid sh -c 'echo up; sleep 1000; exit' & } | read line; exit 3"});
   EXPECT_EQ(ended.status, 3);
-  EXPECT_NE(ended.err.find("still running after the script: "), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("still running after the script: ")) << ended.err;
 }
 
 }  // namespace
