@@ -28,6 +28,11 @@ struct RunReportTest : testing::Test {
     report.policy = "auto";
     report.learns = true;
   }
+  void learn_and_move() {
+    load_torch();
+    report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
+    use_auto();
+  }
   void add(const IterationFigures& iteration) {
     report.iterations.push_back(iteration);
     ++report.iteration_count;
@@ -160,9 +165,7 @@ TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
 }
 
 TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   const auto iterations = [&](int count) {
     for (int i = 0; i < count; ++i) add(IterationFigures{.duration = Nanos{1'000'000'000}});
   };
@@ -203,9 +206,7 @@ TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
 }
 
 TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{3'000'000'000}, .kernels = 130});
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100});
   EXPECT_TRUE(to_table(report).contains("0 faults each (median), 1.50 times as fast as the first iteration\n"));
@@ -222,18 +223,14 @@ TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
 }
 
 TEST_F(RunReportTest, APhaseThatIsSlowerThanAnotherTakesTimesAsLong) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{3'000'000'000}, .waited = Nanos{2'000'000'000}, .kernels = 100});
   EXPECT_TRUE(to_table(report).contains("(median), 1.50 times as long as the first iteration\n")) << to_table(report);
 }
 
 TEST_F(RunReportTest, PhasesAreNotComparedWithOneThatDoesLessInAsManyOperators) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{1'000'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{5'000'000'000}, .waited = Nanos{3'400'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100, .planned = true});
