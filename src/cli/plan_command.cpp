@@ -44,7 +44,7 @@ std::string json_of(const Evaluation& evaluation, const Case& input) {
 
 std::string plan_table(const Evaluation& evaluation, const Case& input) {
   const Plan& plan = evaluation.plan;
-  const std::string title = title_of(evaluation, input);
+  std::string title = title_of(evaluation, input);
   if (!evaluation.result.feasible) return title;
   const auto evictions = [&](Tier to) {
     return fmt::format("{} ({})", std::ranges::count(plan.evictions, to, &Eviction::to),

@@ -23,7 +23,7 @@ struct SimulateOptions {
 
 std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   const SimulationResult& result = evaluation.result;
-  const std::string title = title_of(evaluation, input);
+  std::string title = title_of(evaluation, input);
   if (!result.feasible) return title;
   Table table({{"steady iteration", Align::left}, {"", Align::right}});
   const auto add = [&](std::string what, std::string value) { table.add_row({std::move(what), std::move(value)}); };
