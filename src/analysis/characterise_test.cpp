@@ -10,7 +10,7 @@ namespace {
 
 // A weight of 100 MB and ten kernels of 50 ms; the weight is used by the first only, a scratch of 1 KB by all.
 Trace trace_with_one_rest() {
-  Trace t{.name = "rest", .source = "test", .tensors = {}, .kernels = {}};
+  Trace t{.name = "rest", .source = "test"};
   t.tensors = {Tensor{"weight", {99'999'000}, TensorKind::weight, true, {}},
                Tensor{"scratch", {1'000}, TensorKind::workspace, false, {}}};
   for (int k = 0; k < 10; ++k)

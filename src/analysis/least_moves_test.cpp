@@ -21,26 +21,15 @@ struct Step {
   std::vector<std::uint32_t> reads, writes;
 };
 Trace trace_of(const std::vector<std::uint64_t>& bytes, std::uint32_t persistent, const std::vector<Step>& steps) {
-  Trace trace{.name = "steps", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "steps", .source = "test"};
   for (std::uint32_t tensor = 0; tensor < bytes.size(); ++tensor)
-    trace.tensors.push_back({.name = "t",
-                             .bytes = {bytes[tensor]},
-                             .kind = TensorKind::other,
-                             .persistent = tensor < persistent,
-                             .carried_from = {}});
+    trace.tensors.push_back(
+        {.name = "t", .bytes = {bytes[tensor]}, .kind = TensorKind::other, .persistent = tensor < persistent});
   for (const Step& step : steps) {
-    Kernel kernel{.name = "k",
-                  .phase = Phase::other,
-                  .duration = {1},
-                  .gap = {},
-                  .reads = {},
-                  .writes = {},
-                  .frees = {},
-                  .flops = {}};
-    for (const std::uint32_t tensor : step.reads)
-      kernel.reads.push_back({.tensor = {tensor}, .begin = {}, .end = {bytes[tensor]}});
+    Kernel kernel{.name = "k", .phase = Phase::other, .duration = {1}};
+    for (const std::uint32_t tensor : step.reads) kernel.reads.push_back({.tensor = {tensor}, .end = {bytes[tensor]}});
     for (const std::uint32_t tensor : step.writes)
-      kernel.writes.push_back({.tensor = {tensor}, .begin = {}, .end = {bytes[tensor]}});
+      kernel.writes.push_back({.tensor = {tensor}, .end = {bytes[tensor]}});
     trace.kernels.push_back(kernel);
   }
   EXPECT_TRUE(validate(trace, "steps"));

@@ -21,23 +21,13 @@ constexpr BytesPerSecond kRate{1'024'000'000};  // 100 KiB in 100 us
 constexpr Nanos us(std::uint64_t count) { return {1000 * count}; }
 Nanos wait_of(std::uint32_t persistent, std::uint32_t tensors, const std::vector<UsedBy>& uses, Bytes capacity,
               BytesPerSecond rate = kRate) {
-  Trace trace{.name = "uses", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "uses", .source = "test"};
   for (std::uint32_t tensor = 0; tensor < tensors; ++tensor)
-    trace.tensors.push_back({.name = "t",
-                             .bytes = 100_KiB,
-                             .kind = TensorKind::other,
-                             .persistent = tensor < persistent,
-                             .carried_from = {}});
+    trace.tensors.push_back(
+        {.name = "t", .bytes = 100_KiB, .kind = TensorKind::other, .persistent = tensor < persistent});
   for (const UsedBy& use : uses) {
-    Kernel kernel{.name = "k",
-                  .phase = Phase::other,
-                  .duration = us(8),
-                  .gap = us(2),
-                  .reads = {},
-                  .writes = {},
-                  .frees = {},
-                  .flops = {}};
-    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .begin = {}, .end = use.until});
+    Kernel kernel{.name = "k", .phase = Phase::other, .duration = us(8), .gap = us(2)};
+    (use.makes ? kernel.writes : kernel.reads).push_back({.tensor = {use.tensor}, .end = use.until});
     if (use.frees) {
       kernel.frees = {{use.tensor}};
       trace.tensors[use.tensor].carried_from = TensorId{use.tensor};

@@ -14,13 +14,11 @@
 namespace spillway {
 namespace {
 
-Access all_of(const Trace& trace, std::uint32_t id) {
-  return {.tensor = {id}, .begin = {}, .end = trace.tensors[id].bytes};
-}
+Access all_of(const Trace& trace, std::uint32_t id) { return {.tensor = {id}, .end = trace.tensors[id].bytes}; }
 
 // 0 weight, 1 activation, 2 gradient; five kernels, the middle one of a third party.
 Trace small_trace() {
-  Trace t{.name = "small", .source = "test", .tensors = {}, .kernels = {}};
+  Trace t{.name = "small", .source = "test"};
   t.tensors = {Tensor{"weight", {100}, TensorKind::weight, true, {}},
                Tensor{"activation", {50}, TensorKind::activation, false, {}},
                Tensor{"gradient", {100}, TensorKind::gradient, false, {}},

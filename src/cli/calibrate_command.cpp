@@ -24,7 +24,8 @@ struct CalibrateOptions {
 Result<int> run(const CalibrateOptions& options) {
   Table table(
       {{"SSD of", Align::left}, {"memory"}, {"fault"}, {"SSD read"}, {"write"}, {"latency"}, {"kept in", Align::left}});
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  nlohmann::ordered_json report = new_report();
+  nlohmann::ordered_json& list = report["machines"] = nlohmann::ordered_json::array();
   std::string not_kept;
   int status = kSuccess;
   for (const std::string& folder : options.ssd_folders) {
@@ -42,13 +43,9 @@ Result<int> run(const CalibrateOptions& options) {
     nlohmann::ordered_json& one = list.emplace_back();
     one["ssd"] = folder;
     one["file"] = calibration.file.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(calibration.file);
-    for (const MachineValue& value : values_of(machine))
-      one[std::string(value.key)] =
-          value.is_time ? nlohmann::ordered_json(seconds(Nanos{value.number})) : nlohmann::ordered_json(value.number);
+    add_values(one, machine);
   }
-  nlohmann::ordered_json report = new_report();
-  report["machines"] = std::move(list);
-  if (options.json || !report["machines"].empty()) TRY_VOID(print(options.json ? to_text(report) : table.text()));
+  if (options.json || !list.empty()) TRY_VOID(print(options.json ? to_text(report) : table.text()));
   if (!not_kept.empty())
     return fail(Errc::io, fmt::format("what was measured is not kept, so every run will measure: {}", not_kept));
   return status;

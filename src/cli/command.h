@@ -38,8 +38,8 @@ int report_error(const Error& error);
 // What a sub-command's callback does with its outcome: an exit status, or an error to report.
 int finish(const Result<int>& outcome);
 
-// All of `text` to stdout. Fails when nobody takes it (a full disk, a closed pipe).
-Result<> print(std::string_view text);
+// All of `text` to stdout; the status to end with. Fails when nobody takes it (a full disk, a closed pipe).
+Result<int> print(std::string_view text, int status = kSuccess);
 
 // Refuses an output (of -o) that names no file, or one of the files that the command reads: that would be lost.
 Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs);

@@ -26,14 +26,14 @@ struct CompareOptions {
 
 std::string comparison_table(const std::vector<Evaluation>& evaluations, const Case& input) {
   Table table({{"policy", Align::left},
-               {"iteration", Align::right},
-               {"of ideal", Align::right},
-               {"stall", Align::right},
-               {"stalled kernels", Align::right},
-               {"faults", Align::right},
-               {"out", Align::right},
-               {"in", Align::right},
-               {"device peak", Align::right}});
+               {"iteration"},
+               {"of ideal"},
+               {"stall"},
+               {"stalled kernels"},
+               {"faults"},
+               {"out"},
+               {"in"},
+               {"device peak"}});
   std::string notes = fmt::format("Kernel times are the recording's ({}); the machine decides what moves cost.\n",
                                   printable(input.loaded.trace.source));
   for (const Evaluation& evaluation : evaluations) {
@@ -73,20 +73,13 @@ Result<int> run(const CompareOptions& options) {
     evaluations.push_back(std::move(evaluation));
     progress.at(evaluations.size());
   }
-  if (options.json) {
-    auto report = new_report(input);
-    report["results"] = nlohmann::ordered_json::array();
-    for (const Evaluation& evaluation : evaluations) {
-      auto element = new_report(input);
-      append_result(element, evaluation);
-      report["results"].push_back(std::move(element));
-    }
-    TRY_VOID(print(to_text(report)));
-  } else {
-    TRY_VOID(print(comparison_table(evaluations, input)));
-  }
   const bool any = std::ranges::any_of(evaluations, [](const Evaluation& one) { return one.result.feasible; });
-  return any ? kSuccess : kInfeasible;
+  const int status = any ? kSuccess : kInfeasible;
+  if (!options.json) return print(comparison_table(evaluations, input), status);
+  auto report = new_report(input);
+  for (const Evaluation& evaluation : evaluations)
+    append_result(report["results"].emplace_back(new_report(input)), evaluation);
+  return print(to_text(report), status);
 }
 
 }  // namespace

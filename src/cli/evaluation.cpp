@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "plan/validate.h"
 #include "report/json.h"
+#include "report/table.h"
 
 namespace spillway {
 namespace {
@@ -76,6 +77,13 @@ std::string missing_text(const PerTier<Bytes>& shortfall) {
   return text;
 }
 
+std::string title_of(const Evaluation& evaluation, const Case& input) {
+  const std::string title = fmt::format("{} for {} on {}", evaluation.plan.policy, printable(input.loaded.trace.name),
+                                        printable(input.machine.name));
+  const SimulationResult& result = evaluation.result;
+  return result.feasible ? title : fmt::format("{}: infeasible, it needs {}\n", title, missing_text(result.shortfall));
+}
+
 Json new_report(const Case& input) {
   Json report = new_report(input.loaded.trace.name, input.loaded.hash);
   report["machine"] = {
@@ -83,18 +91,12 @@ Json new_report(const Case& input) {
   return report;
 }
 
-Json shortfall_json(const PerTier<Bytes>& shortfall) {
-  Json object;
-  for (const Tier tier : kTiers) object[std::string(to_text(tier))] = shortfall[tier].value;
-  return object;
-}
-
 void append_result(Json& object, const Evaluation& evaluation) {
   const SimulationResult& result = evaluation.result;
   const auto when_feasible = [&](double value) { return result.feasible ? Json(value) : Json(nullptr); };
   object["policy"] = evaluation.plan.policy;
   object["feasible"] = result.feasible;
-  object["shortfall"] = shortfall_json(result.shortfall);
+  object["shortfall"] = json_of(result.shortfall);
   object["steady"] = result.steady;
   object["iteration_seconds"] = when_feasible(seconds(result.iteration));
   object["cold_iteration_seconds"] = when_feasible(seconds(result.cold_iteration));
@@ -103,15 +105,9 @@ void append_result(Json& object, const Evaluation& evaluation) {
   object["stall_seconds"] = when_feasible(seconds(result.stall()));
   object["stalled_kernels"] = result.stalled_kernels;
   object["faults"] = result.faults;
-  for (const auto& [from, to] : {std::pair{Tier::device, Tier::host},
-                                 {Tier::host, Tier::device},
-                                 {Tier::device, Tier::ssd},
-                                 {Tier::ssd, Tier::device},
-                                 {Tier::host, Tier::ssd},
-                                 {Tier::ssd, Tier::host}})
-    object["moved_bytes"][fmt::format("{}_to_{}", to_text(from), to_text(to))] = result.moved(from, to).value;
+  object["moved_bytes"] = json_of(result.moved);
   object["clean_drops_bytes"] = result.dropped_clean.value;
-  for (const Tier tier : kTiers) object["peak_bytes"][std::string(to_text(tier))] = result.peak[tier].value;
+  object["peak_bytes"] = json_of(result.peak);
   object["warmup_iterations"] = result.warmup_iterations;
   object["skipped_commands"] = result.skipped_commands;
   object["wall_seconds"] = evaluation.planning_seconds + evaluation.simulating_seconds;

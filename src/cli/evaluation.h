@@ -38,9 +38,11 @@ Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& inpu
 // "2 GiB more device memory", of a shortfall that is not zero.
 std::string missing_text(const PerTier<Bytes>& shortfall);
 
+// "g10 for bert on a100"; says also what is missing and ends the line, if it is infeasible.
+std::string title_of(const Evaluation& evaluation, const Case& input);
+
 // `machine` and `trace` as every report has them.
 nlohmann::ordered_json new_report(const Case& input);
-nlohmann::ordered_json shortfall_json(const PerTier<Bytes>& shortfall);
 // The fields of a simulation's result, from `policy` to `wall_seconds`, appended; times are null if it is infeasible.
 void append_result(nlohmann::ordered_json& object, const Evaluation& evaluation);
 

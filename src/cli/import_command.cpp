@@ -19,9 +19,8 @@ Result<int> import_from_g10(const ImportOptions& options) {
   TRY_VOID(check_new_file(options.output, {input}));
   TRY(const Trace trace, import_g10(input));
   TRY_VOID(save_trace(options.output, trace));
-  TRY_VOID(print(fmt::format("{}: {} kernels, {} tensors; next: spillway show {}\n", options.output,
-                             trace.kernels.size(), trace.tensors.size(), options.output)));
-  return kSuccess;
+  return print(fmt::format("{}: {} kernels, {} tensors; next: spillway show {}\n", options.output, trace.kernels.size(),
+                           trace.tensors.size(), options.output));
 }
 
 }  // namespace

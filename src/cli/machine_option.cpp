@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "machines/cpu/probe.h"
@@ -61,6 +62,14 @@ Result<Calibration> calibrate(const std::string& ssd_folder) {
   return Calibration{.machine = std::move(measured.machine),
                      .file = measured.not_kept.empty() ? kept_in(options) : "",
                      .not_kept = std::move(measured.not_kept)};
+}
+
+void add_values(nlohmann::ordered_json& object, const MachineModel& machine) {
+  for (const MachineValue& value : values_of(machine)) {
+    auto& number = object[std::string(value.key)];
+    number = value.number;
+    if (value.is_time) number = seconds(Nanos{value.number});
+  }
 }
 
 void MachineOption::add_to(CLI::App& command) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct Calibration {
   std::string not_kept;  // or why none does
 };
 Result<Calibration> calibrate(const std::string& ssd_folder);
+
+// By the keys that --set takes, times in seconds.
+void add_values(nlohmann::ordered_json& object, const MachineModel& machine);
 
 // --machine, --set and --ssd, which several commands share.
 struct MachineOption {

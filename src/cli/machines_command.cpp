@@ -24,32 +24,23 @@ nlohmann::ordered_json json_of(const MachineModel& machine) {
   values["name"] = machine.name;
   values["hash"] = machine.hash;
   values["description"] = machine.description;
-  for (const MachineValue& value : values_of(machine)) {
-    auto& number = values[std::string(value.key)];
-    number = value.number;
-    if (value.is_time) number = seconds(Nanos{value.number});
-  }
+  add_values(values, machine);
   return values;
 }
 
 // One machine, with every key that --set takes.
 Result<int> show_one(const MachinesOptions& options) {
   TRY(const MachineModel machine, machine_by_name(options.name, options.ssd_folder));
-  if (options.toml) {
-    TRY_VOID(print(to_toml(machine)));
-    return kSuccess;
-  }
+  if (options.toml) return print(to_toml(machine));
   if (options.json) {
     nlohmann::ordered_json report = new_report();
     report["machine"] = json_of(machine);
-    TRY_VOID(print(to_text(report)));
-    return kSuccess;
+    return print(to_text(report));
   }
   Table table({{"key", Align::left}, {"value", Align::right}, {"meaning", Align::left}});
   for (const MachineValue& value : values_of(machine))
     table.add_row({std::string(value.key), value.text, std::string(value.meaning)});
-  TRY_VOID(print(fmt::format("{}: {}\n\n{}", printable(machine.name), printable(machine.description), table.text())));
-  return kSuccess;
+  return print(fmt::format("{}: {}\n\n{}", printable(machine.name), printable(machine.description), table.text()));
 }
 
 Result<int> show_all(const MachinesOptions& options) {
@@ -61,22 +52,15 @@ Result<int> show_all(const MachinesOptions& options) {
                {"write"},
                {"capacity"},
                {"description", Align::left}});
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  nlohmann::ordered_json report = new_report();
   for (const std::string_view name : machine_presets()) {
     TRY(const MachineModel machine, load_machine(std::string(name)));
     table.add_row({machine.name, to_text(machine.device.memory), to_text(machine.link.to_device),
                    to_text(machine.host.memory), to_text(machine.ssd_read()), to_text(machine.ssd_write()),
                    to_text(machine.ssd_capacity()), machine.description});
-    list.push_back(json_of(machine));
+    report["machines"].push_back(json_of(machine));
   }
-  nlohmann::ordered_json report = new_report();
-  report["machines"] = std::move(list);
-  TRY_VOID(print(options.json ? to_text(report) : table.text()));
-  return kSuccess;
-}
-
-Result<int> show_machines(const MachinesOptions& options) {
-  return options.name.empty() ? show_all(options) : show_one(options);
+  return print(options.json ? to_text(report) : table.text());
 }
 
 }  // namespace
@@ -95,7 +79,8 @@ void add_machines_command(CLI::App& app, int& status) {
   CLI::Option* json =
       command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
   command->add_flag("--toml", options->toml, "the machine NAME as a machine file")->needs("NAME")->excludes(json);
-  command->callback([options, &status] { status = finish(show_machines(*options)); });
+  command->callback(
+      [options, &status] { status = finish(options->name.empty() ? show_all(*options) : show_one(*options)); });
 }
 
 }  // namespace spillway

@@ -21,8 +21,8 @@ int report_error(const Error& error) {
 
 int finish(const Result<int>& outcome) { return outcome ? *outcome : report_error(outcome.error()); }
 
-Result<> print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
+Result<int> print(std::string_view text, int status) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return status;
   return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
 }
 

@@ -34,7 +34,7 @@ std::string json_of(const Evaluation& evaluation, const Case& input) {
   Json report = new_report(input);
   report["policy"] = plan.policy;
   report["feasible"] = feasible;
-  report["shortfall"] = shortfall_json(evaluation.result.shortfall);
+  report["shortfall"] = json_of(evaluation.result.shortfall);
   report["moves"] = plan.moves();
   report["overcommitted_bytes"] = plan.overcommitted.value;
   report["predicted_seconds"] = plan.predicted_seconds ? Json(*plan.predicted_seconds) : Json(nullptr);
@@ -44,10 +44,8 @@ std::string json_of(const Evaluation& evaluation, const Case& input) {
 
 std::string plan_table(const Evaluation& evaluation, const Case& input) {
   const Plan& plan = evaluation.plan;
-  const std::string title =
-      fmt::format("{} for {} on {}", plan.policy, printable(input.loaded.trace.name), printable(input.machine.name));
-  if (!evaluation.result.feasible)
-    return fmt::format("{}: infeasible, it needs {}\n", title, missing_text(evaluation.result.shortfall));
+  std::string title = title_of(evaluation, input);
+  if (!evaluation.result.feasible) return title;
   const auto evictions = [&](Tier to) {
     return fmt::format("{} ({})", std::ranges::count(plan.evictions, to, &Eviction::to),
                        to_text(evicted_to(to, plan, input.loaded.trace)));
@@ -77,14 +75,10 @@ Result<int> plan(const FollowOptions& options) {
   const bool feasible = evaluation.result.feasible;
   if (feasible && options.output) TRY_VOID(save_plan(*options.output, evaluation.plan));
   if (!feasible && options.output) tell(fmt::format("spillway: no plan was written to {}\n", *options.output));
-  if (options.json) {
-    TRY_VOID(print(json_of(evaluation, input)));
-  } else if (options.listing && feasible) {
-    TRY_VOID(print(listing_of(evaluation, input)));
-  } else {
-    TRY_VOID(print(plan_table(evaluation, input)));
-  }
-  return feasible ? kSuccess : kInfeasible;
+  return print(options.json                  ? json_of(evaluation, input)
+               : options.listing && feasible ? listing_of(evaluation, input)
+                                             : plan_table(evaluation, input),
+               feasible ? kSuccess : kInfeasible);
 }
 
 }  // namespace

@@ -131,10 +131,6 @@ ordered_json json_of(const std::vector<ReplayedEvent>& moments) {
   return list;
 }
 
-ordered_json json_of(const PerTier<Bytes>& bytes) {
-  return {{"device", bytes.device.value}, {"host", bytes.host.value}, {"ssd", bytes.ssd.value}};
-}
-
 }  // namespace
 
 std::string replay_table(const Replay& replay, const std::string& file) {
@@ -181,11 +177,7 @@ std::string replay_json(const Replay& replay, const std::string& file) {
   report["capacity_bytes"] = json_of(replay.capacity);
   report["used_bytes"] = json_of(replay.used);
   report["peak_bytes"] = json_of(replay.peak);
-  ordered_json moved = ordered_json::object();
-  for (const Tier from : kTiers)
-    for (const Tier to : kTiers)
-      if (from != to) moved[fmt::format("{}_to_{}", to_text(from), to_text(to))] = replay.moved(from, to).value;
-  report["moved_bytes"] = std::move(moved);
+  report["moved_bytes"] = json_of(replay.moved);
   report["tensors"] = replay.tensors;
   report["skipped_commands"] = replay.skipped_commands;
   report["moves_under_way"] = flights_in_words(replay);

@@ -48,13 +48,11 @@ Result<int> show(const ShowOptions& options) {
                 fmt::format("--trace: {} is no .plan file, and nothing else has a trace of its own", options.file));
   if (names_plan(options.file)) {
     TRY(const std::string shown, show_plan(options.file, options.trace, options.json));
-    TRY_VOID(print(shown));
-    return kSuccess;
+    return print(shown);
   }
   if (options.file.ends_with(".journal")) return replay_journal(options.file, kEventsBefore, options.json);
   TRY(const LoadedTrace loaded, load_trace(options.file));
-  TRY_VOID(print(options.json ? show_json(loaded) : show_table(loaded)));
-  return kSuccess;
+  return print(options.json ? show_json(loaded) : show_table(loaded));
 }
 
 }  // namespace

@@ -23,9 +23,8 @@ struct SimulateOptions {
 
 std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   const SimulationResult& result = evaluation.result;
-  const std::string title = fmt::format("{} for {} on {}", evaluation.plan.policy, printable(input.loaded.trace.name),
-                                        printable(input.machine.name));
-  if (!result.feasible) return fmt::format("{}: infeasible, it needs {}\n", title, missing_text(result.shortfall));
+  std::string title = title_of(evaluation, input);
+  if (!result.feasible) return title;
   Table table({{"steady iteration", Align::left}, {"", Align::right}});
   const auto add = [&](std::string what, std::string value) { table.add_row({std::move(what), std::move(value)}); };
   add("time", fmt::format("{:.3f} s", seconds(result.iteration)));
@@ -56,14 +55,11 @@ Result<int> run(const SimulateOptions& options) {
   }
   TRY(const Case input, load_case(options.trace, std::move(machine)));
   TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
-  if (options.json) {
-    auto report = new_report(input);
-    append_result(report, evaluation);
-    TRY_VOID(print(to_text(report)));
-  } else {
-    TRY_VOID(print(simulation_table(evaluation, input)));
-  }
-  return evaluation.result.feasible ? kSuccess : kInfeasible;
+  const int status = evaluation.result.feasible ? kSuccess : kInfeasible;
+  if (!options.json) return print(simulation_table(evaluation, input), status);
+  auto report = new_report(input);
+  append_result(report, evaluation);
+  return print(to_text(report), status);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,14 +11,12 @@ namespace {
 
 // One tensor that a plan brings back, its copy kept, when kernel 0 starts, and evicts when kernel 1 has ended.
 struct KeptCopy : ExecutorScript {
-  explicit KeptCopy(Bytes ssd = kBlockBytes * 10, std::uint32_t device = 4) {
+  explicit KeptCopy(std::uint32_t ssd = 10, std::uint32_t device = 4)
+      : ExecutorScript("s-------", {device, 0, ssd}, {.window_blocks = 1}) {
+    Plan plan;
     plan.prefetches = {{{0}, {0}, true}};
     plan.evictions = {{{0}, {1}, Tier::ssd}};
-    PageTable table({kBlockBytes * device, {}, ssd});
-    table.add_blocks(8, kBlockBytes);
-    table.place({0}, Tier::ssd);
-    executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {}});
-    adopt(*executor, plan, 2);
+    adopt(executor, plan, 2);
     tell(Allocated{{0}, {{0}, 1}});
     kernel(0, {});
     come = last_move();
@@ -29,7 +26,6 @@ struct KeptCopy : ExecutorScript {
     if (kernel > 0) tell(KernelDone{{{0}}});
     tell(KernelReady{{{0}}, {kernel}, accesses});
   }
-  BlockState state() const { return executor->table().state({0}); }
 
   Move come;
 };
@@ -37,14 +33,14 @@ struct KeptCopy : ExecutorScript {
 TEST(CleanCopies, WhatNobodyHasWrittenLeavesAsClean) {
   KeptCopy run;
   run.tell(MoveDone{run.come.id});
-  EXPECT_EQ(run.state(), BlockState::clean);
+  EXPECT_EQ(run.state(0), BlockState::clean);
   run.kernel(1, {{.blocks = {{0}, 1}}});
   run.tell(KernelDone{{{0}}});
   EXPECT_TRUE(run.last_move().clean);
   run.tell(MoveDone{run.last_move().id});
-  EXPECT_EQ(run.state(), BlockState::stored);
-  EXPECT_EQ(run.executor->dropped_clean(), kBlockBytes);
-  EXPECT_EQ(run.executor->moved()(Tier::device, Tier::ssd), Bytes{});
+  EXPECT_EQ(run.state(0), BlockState::stored);
+  EXPECT_EQ(run.executor.dropped_clean(), kBlockBytes);
+  EXPECT_EQ(run.executor.moved()(Tier::device, Tier::ssd), Bytes{});
 }
 
 TEST(CleanCopies, WhatNoPlanBringsKeepsItsCopyWhereThePolicySaysSo) {
@@ -52,17 +48,12 @@ TEST(CleanCopies, WhatNoPlanBringsKeepsItsCopyWhereThePolicySaysSo) {
   moves.prefetches = {{{1}, {0}}};
   for (const bool keeps : {false, true})
     for (const bool planned : {false, true}) {
-      PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
-      table.add_blocks(2, kBlockBytes);
-      table.place({0}, Tier::ssd);
-      Executor executor(std::move(table), {.migration = {.keeps_copies = keeps}});
-      adopt(executor, moves, 1);
-      const Plan none;
-      if (!planned) adopt(executor, none, 1);  // The plan is given up.
-      std::vector<Command> commands;
-      executor.on(Allocated{{0}, {{0}, 1}}, commands);
-      executor.on(Faulted{{0}, {{0}, 1}}, commands);
-      EXPECT_EQ(std::get<Move>(commands.back()).clean, keeps);
+      ExecutorScript run("s-", {4, 0, 10}, {.migration = {.keeps_copies = keeps}});
+      adopt(run.executor, moves, 1);
+      if (!planned) adopt(run.executor, {}, 1);  // The plan is given up.
+      run.tell(Allocated{{0}, {{0}, 1}});
+      run.tell(Faulted{{0}, {{0}, 1}});
+      EXPECT_EQ(run.last_move().clean, keeps);
     }
 }
 
@@ -72,7 +63,7 @@ TEST(CleanCopies, AKernelThatWritesMakesTheCopyWorthless) {
   run.kernel(1, {{.blocks = {{0}, 1}, .writes = true, .sparse = true}});
   EXPECT_TRUE(std::ranges::any_of(run.commands,
                                   [](const Command& command) { return std::holds_alternative<Discard>(command); }));
-  EXPECT_EQ(run.state(), BlockState::resident);
+  EXPECT_EQ(run.state(0), BlockState::resident);
   run.tell(KernelDone{{{0}}});
   EXPECT_FALSE(run.last_move().clean);
 }
@@ -81,8 +72,8 @@ TEST(CleanCopies, WhatArrivesForAKernelThatWritesHasNoCopyLeft) {
   KeptCopy run;
   run.kernel(1, {{.blocks = {{0}, 1}, .writes = true}});
   run.tell(MoveDone{run.come.id});
-  EXPECT_EQ(run.state(), BlockState::resident);
-  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+  EXPECT_EQ(run.state(0), BlockState::resident);
+  EXPECT_EQ(run.executor.table().used(Tier::ssd), Bytes{});
 }
 
 // The machine maps the first blocks of a move before it tells of the end of all.
@@ -91,12 +82,12 @@ TEST(CleanCopies, WhatIsWrittenBeforeItsArrivalIsToldHasNoCopyLeft) {
   run.tell(KernelReady{{{1}}, kNoKernel, std::vector<BlockAccess>{{.blocks = {{0}, 1}, .writes = true}}, {}, false});
   run.tell(KernelDone{{{1}}});
   run.tell(MoveDone{run.come.id});
-  EXPECT_EQ(run.state(), BlockState::resident);
-  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+  EXPECT_EQ(run.state(0), BlockState::resident);
+  EXPECT_EQ(run.executor.table().used(Tier::ssd), Bytes{});
 }
 
 TEST(CleanCopies, WhatIsCleanLeavesThoughTheSsdTakesNoMore) {
-  KeptCopy run(kBlockBytes * 10, 7);
+  KeptCopy run(10, 7);
   run.tell(Allocated{{1}, {{1}, 7}});
   for (std::uint32_t block = 1; block < 7; ++block) run.tell(Faulted{{1}, {{block}, 1}});
   run.tell(MoveDone{run.come.id});  // So others are victims before it.
@@ -106,21 +97,21 @@ TEST(CleanCopies, WhatIsCleanLeavesThoughTheSsdTakesNoMore) {
     run.tell(MoveFailed{run.last_move().id});
   }
   EXPECT_TRUE(run.last_move().clean);
-  EXPECT_FALSE(run.executor->failure());
+  EXPECT_FALSE(run.executor.failure());
 }
 
 TEST(CleanCopies, CopiesGiveWayToWhatMustLeave) {
-  KeptCopy run(kBlockBytes);
+  KeptCopy run(1);
   run.tell(MoveDone{run.come.id});
   run.tell(Allocated{{1}, {{1}, 4}});
   for (std::uint32_t block = 1; block < 4; ++block) run.tell(Faulted{{1}, {{block}, 1}});
-  EXPECT_EQ(run.state(), BlockState::clean);
+  EXPECT_EQ(run.state(0), BlockState::clean);
   const BlockAccess keeps[] = {{.blocks = {{0}, 1}}};
   run.tell(KernelReady{{{2}}, kNoKernel, keeps});  // It stays, so another one must leave.
   run.tell(Faulted{{1}, {{4}, 1}});
   EXPECT_TRUE(run.last_move().to == Tier::ssd && !run.last_move().clean);
-  EXPECT_EQ(run.state(), BlockState::resident);
-  EXPECT_FALSE(run.executor->failure());
+  EXPECT_EQ(run.state(0), BlockState::resident);
+  EXPECT_FALSE(run.executor.failure());
 }
 
 TEST(CleanCopies, ACopyStaysWhereAnotherBlockCouldNotLeave) {
@@ -132,15 +123,15 @@ TEST(CleanCopies, ACopyStaysWhereAnotherBlockCouldNotLeave) {
   run.tell(KernelReady{{{2}}, kNoKernel, keeps});
   run.tell(Faulted{{1}, {{4}, 1}});
   run.tell(MoveFailed{run.last_move().id, true});
-  EXPECT_EQ(run.state(), BlockState::clean);
+  EXPECT_EQ(run.state(0), BlockState::clean);
 }
 
 TEST(CleanCopies, WhatIsMadeInItsBlockMakesTheCopyWorthless) {
   KeptCopy run;
   run.tell(MoveDone{run.come.id});
   run.tell(Allocated{{1}, {{0}, 1}});
-  EXPECT_EQ(run.state(), BlockState::resident);
-  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+  EXPECT_EQ(run.state(0), BlockState::resident);
+  EXPECT_EQ(run.executor.table().used(Tier::ssd), Bytes{});
 }
 
 // Tells it, and the end of every move that it leads to; returns these moves.
@@ -160,10 +151,8 @@ std::vector<Move> settled(Executor& executor, const Event& first) {
 }
 
 TEST(CleanCopies, WhatIsCleanLeavesForHostMemoryAsLongAsThatHasRoom) {
-  PageTable table({kBlockBytes * 2, kBlockBytes, kBlockBytes * 10});
-  table.add_blocks(4, kBlockBytes);
-  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
-  Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keeps_copies = true, .piece_blocks = 1}});
+  Executor executor(table_of("ssss", {2, 1, 10}),
+                    {.window_blocks = 1, .migration = {.keeps_copies = true, .piece_blocks = 1}});
   std::vector<std::pair<Tier, bool>> left;  // where to, and whether clean
   settled(executor, Allocated{{0}, {{0}, 4}});
   for (std::uint32_t block = 0; block < 4; ++block)
@@ -176,8 +165,8 @@ TEST(CleanCopies, ADeadTensorsCopyIsGivenUpAtOnce) {
   KeptCopy run;
   run.tell(MoveDone{run.come.id});
   run.tell(Freed{{0}, {{0}, 1}});
-  EXPECT_EQ(run.state(), BlockState::empty);
-  EXPECT_EQ(run.executor->table().used(Tier::ssd), Bytes{});
+  EXPECT_EQ(run.state(0), BlockState::empty);
+  EXPECT_EQ(run.executor.table().used(Tier::ssd), Bytes{});
 }
 
 // Of twelve frames nine hold what the plan keeps and two what it does not know, which is idle by the third iteration,
@@ -188,11 +177,8 @@ std::vector<Move> moves_for_what_comes_back(bool keeps_copies) {
   plan.prefetches = {{{0}, {0}}};
   const std::vector<BlockRange> homes{kBack, kKept};
   const std::vector<Foresight::Row> rows{{kBack, {{0}}}, {kKept, {{1}}}};
-  PageTable table({kBlockBytes * 12, kBlockBytes * 4, kBlockBytes * 20});
-  table.add_blocks(14, kBlockBytes);
-  for (std::uint32_t block = 0; block < 14; ++block)
-    table.place({block}, kKept.contains({block}) ? Tier::device : Tier::ssd);
-  Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keeps_copies = keeps_copies}});
+  Executor executor(table_of("sssssddddddddd", {12, 4, 20}),
+                    {.window_blocks = 1, .migration = {.keeps_copies = keeps_copies}});
   adopt(executor, plan, 2, homes, rows, {});
   settled(executor, Allocated{{0}, kBack});
   settled(executor, Allocated{{1}, kKept});

@@ -21,7 +21,7 @@ struct ExecutorOptions {
   // that is a failure.
   bool kernels_fault = true;
   std::uint32_t window_blocks = 16;  // blocks faulted in last that each stream keeps
-  MigrationOptions migration;
+  MigrationOptions migration = {};
 };
 
 // Decides what moves when. The same object serves the simulator and real machines: it knows no clock, thread, system

@@ -16,12 +16,12 @@ using PlanId = Id<struct PlanTag>;  // tells a plan from those that a run follow
 struct FollowedPlan {
   PlanId id{};
   std::uint32_t kernels = 0;  // of an iteration
-  Plan commands;              // valid for such an iteration (plan/validate.h)
+  Plan commands = {};         // valid for such an iteration (plan/validate.h)
   // Where the plan's tensors lie; blocks may be shared. Empty: they are those that Allocated tells of, and blocks that
   // several share stay. Else a planned kernel starts when its whole working set is there, if that fits.
-  std::vector<BlockRange> homes;
-  std::vector<Foresight::Row> rows;             // when blocks are used
-  std::vector<std::vector<BlockRange>> births;  // by kernel: what it touches first
+  std::vector<BlockRange> homes = {};
+  std::vector<Foresight::Row> rows = {};             // when blocks are used
+  std::vector<std::vector<BlockRange>> births = {};  // by kernel: what it touches first
 };
 
 }  // namespace spillway

@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <optional>
-#include <utility>
+#include <memory>
 #include <variant>
 #include <vector>
 
@@ -14,10 +12,6 @@ namespace {
 // Kernels that cannot fault. Six blocks, each with a tensor; the device has room for four of them, and holds them.
 struct Launches : testing::Test {
   Launches() {
-    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
-    table.add_blocks(6, kBlockBytes);
-    for (std::uint32_t block = 0; block < 6; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
-    executor.emplace(std::move(table), ExecutorOptions{.kernels_fault = false, .migration = {.piece_blocks = 1}});
     for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
   }
   void ready(LaunchId launch, BlockRange blocks) {
@@ -27,7 +21,7 @@ struct Launches : testing::Test {
   // Ends all moves, and what they lead to.
   void tell(const Event& event) {
     std::vector<Command> commands;
-    executor->on(event, commands);
+    executor.on(event, commands);
     for (const Command& command : commands) {
       if (const auto* launch = std::get_if<Launch>(&command)) launched.push_back(launch->launch);
       if (const auto* move = std::get_if<Move>(&command)) tell(MoveDone{move->id});
@@ -35,7 +29,7 @@ struct Launches : testing::Test {
   }
 
   static constexpr LaunchId kFirst{{0}, 1}, kSecond{{0}, 2}, kThird{{0}, 3}, kOther{{1}, 1};
-  std::optional<Executor> executor;
+  Executor executor{table_of("ddddss", {4, 0, 10}), {.kernels_fault = false, .migration = {.piece_blocks = 1}}};
   std::vector<LaunchId> launched;
 };
 
@@ -46,7 +40,7 @@ TEST_F(Launches, SeveralOfAStreamAreInFlightOnceTheOneBeforeIsQueued) {
   EXPECT_EQ(launched, (std::vector{kFirst, kSecond}));
   tell(KernelDone{kFirst});
   tell(KernelDone{kSecond});
-  EXPECT_FALSE(executor->failure());
+  EXPECT_FALSE(executor.failure());
 }
 
 TEST_F(Launches, WhatAKernelInFlightUsesStaysUntilItIsDone) {
@@ -54,7 +48,7 @@ TEST_F(Launches, WhatAKernelInFlightUsesStaysUntilItIsDone) {
   tell(KernelQueued{kFirst});
   ready(kSecond, {{4}, 2});  // There is room for one of them.
   EXPECT_EQ(launched, std::vector{kFirst});
-  for (const std::uint32_t block : {0u, 1u, 2u}) EXPECT_EQ(executor->table().state({block}), BlockState::resident);
+  for (const std::uint32_t block : {0u, 1u, 2u}) EXPECT_EQ(executor.table().state({block}), BlockState::resident);
   tell(KernelDone{kFirst});
   EXPECT_EQ(launched, (std::vector{kFirst, kSecond}));
 }
@@ -78,39 +72,35 @@ TEST_F(Launches, ASmallKernelDoesNotStarveALargeOne) {
 
 TEST_F(Launches, WhatNeverFitsIsAFailureThatSaysByHowMuch) {
   ready(kFirst, {{0}, 6});
-  ASSERT_TRUE(executor->failure());
-  EXPECT_EQ(executor->failure()->kind, Failure::Kind::device_too_small);
-  EXPECT_EQ(executor->failure()->bytes, kBlockBytes * 2);
+  ASSERT_TRUE(executor.failure());
+  EXPECT_EQ(executor.failure()->kind, Failure::Kind::device_too_small);
+  EXPECT_EQ(executor.failure()->bytes, kBlockBytes * 2);
   EXPECT_TRUE(launched.empty());
 }
 
 TEST_F(Launches, WhatNeverFitsFailsWhenAllOthersAreDone) {
   ready(kFirst, {{0}, 1});
   ready(kOther, {{0}, 5});
-  EXPECT_FALSE(executor->failure());
+  EXPECT_FALSE(executor.failure());
   tell(KernelDone{kFirst});
-  EXPECT_TRUE(executor->failure());
+  EXPECT_TRUE(executor.failure());
 }
 
 // A kernel that was announced before another plan was taken up has no place in that one's iteration.
 TEST(Launching, AKernelSpeaksOfItsOwnPlanOnly) {
-  PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
-  table.add_blocks(1, kBlockBytes);
-  table.place({0}, Tier::ssd);
-  Executor executor(std::move(table), {});
-  std::vector<Command> commands;
-  executor.on(Allocated{{0}, {{0}, 1}}, commands);
+  ExecutorScript run("s", {4, 0, 10});
+  run.allocate(0, 1);
   const auto plan = std::make_shared<FollowedPlan>();
   plan->id = {2};
   plan->kernels = 1;
   plan->commands.prefetches = {{{0}, {0}}};
-  executor.on(Adopted{plan}, commands);
-  executor.on(KernelReady{.launch = {}, .kernel = {0}, .accesses = {}, .plan = {1}}, commands);
-  EXPECT_EQ(commands.size(), 1u) << "the launch";
-  executor.on(KernelDone{}, commands);
-  executor.on(KernelReady{.launch = {}, .kernel = {0}, .accesses = {}, .plan = {2}}, commands);
-  ASSERT_EQ(commands.size(), 3u);
-  EXPECT_TRUE(std::holds_alternative<Move>(commands[2]));
+  run.tell(Adopted{plan});
+  run.tell(KernelReady{.launch = {}, .kernel = {0}, .accesses = {}, .plan = {1}});
+  EXPECT_EQ(run.commands.size(), 1u) << "the launch";
+  run.tell(KernelDone{});
+  run.tell(KernelReady{.launch = {}, .kernel = {0}, .accesses = {}, .plan = {2}});
+  ASSERT_EQ(run.commands.size(), 3u);
+  EXPECT_TRUE(std::holds_alternative<Move>(run.commands[2]));
 }
 
 }  // namespace

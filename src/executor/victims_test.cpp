@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,24 +11,18 @@ namespace {
 
 // Three blocks, of which the device has room for two: 0 and 1 are there and live.
 struct MakesSomething {
-  explicit MakesSomething(std::vector<std::vector<BlockRange>> made_by_kernel) : births(std::move(made_by_kernel)) {
-    PageTable table({kBlockBytes * 2, {}, kBlockBytes * 10});
-    table.add_blocks(3, kBlockBytes);
-    for (const std::uint32_t block : {0u, 1u}) table.place({block}, Tier::device);
-    executor.emplace(std::move(table), ExecutorOptions{.migration = {.keep_dead_blocks = true}});
-    adopt(*executor, plan, 3, homes, {}, births);
+  explicit MakesSomething(std::vector<std::vector<BlockRange>> made_by_kernel)
+      : executor(table_of("dd-", {2, 0, 10}), {.migration = {.keep_dead_blocks = true}}) {
+    adopt(executor, {}, 3, {{{0}, 1}, {{1}, 1}, {{2}, 1}}, {}, std::move(made_by_kernel));
     for (const std::uint32_t block : {0u, 1u}) tell(Allocated{{block}, {{block}, 1}});
   }
   std::vector<Command> tell(const Event& event) {
     std::vector<Command> commands;
-    executor->on(event, commands);
+    executor.on(event, commands);
     return commands;
   }
 
-  const Plan plan;
-  const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}};
-  const std::vector<std::vector<BlockRange>> births;
-  std::optional<Executor> executor;
+  Executor executor;
 };
 
 TEST(Victims, NothingThatThePlanKeepsLeavesForWhatLaterKernelsMake) {
@@ -45,7 +38,7 @@ TEST(Victims, NothingThatThePlanKeepsLeavesForWhatLaterKernelsMake) {
 
 TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
   MakesSomething run({{{{2}, 1}}, {{{0}, 1}}, {}});
-  Executor& executor = *run.executor;
+  Executor& executor = run.executor;
   run.tell(Freed{{0}, {{0}, 1}});
   std::vector<Command> commands = run.tell(KernelReady{{{0}}, {0}, {}});
   ASSERT_EQ(commands.size(), 2u);
@@ -63,30 +56,23 @@ TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
 
 // A plan of two kernels that use blocks 0 and 1, or bring them back, and three blocks of which it knows nothing.
 struct OthersBlocks : ExecutorScript {
-  explicit OthersBlocks(bool brings_back) {
+  explicit OthersBlocks(bool brings_back)
+      : ExecutorScript("sdddd-", {4, 0, 10}, {.window_blocks = 1, .migration = {.piece_blocks = 1}}) {
+    Plan plan;
     if (brings_back) plan.prefetches = {{{0}, {0}}};
-    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 10});
-    table.add_blocks(6, kBlockBytes);
-    for (const std::uint32_t block : {1u, 2u, 3u, 4u}) table.place({block}, Tier::device);
-    table.place({0}, Tier::ssd);
-    executor.emplace(std::move(table), ExecutorOptions{.window_blocks = 1, .migration = {.piece_blocks = 1}});
-    for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
-    adopt(*executor, plan, 2, homes, rows, {});
+    allocate(0, 6);
+    adopt(executor, plan, 2, {{{0}, 1}, {{1}, 1}}, {{{{0}, 1}, {{0}}}, {{{1}, 1}, {{1}}}});
   }
   void kernel(std::uint32_t kernel, std::vector<BlockAccess> accesses) {
     tell(KernelReady{{{0}}, {kernel}, accesses});
     tell(KernelDone{{{0}}});
   }
-  BlockState state(std::uint32_t block) const { return executor->table().state({block}); }
   // The first that has left the device.
   std::optional<BlockRange> left() const {
-    for (const Command& command : commands)
-      if (const auto* move = std::get_if<Move>(&command); move && move->from == Tier::device) return move->blocks;
+    for (const Move& move : moves())
+      if (move.from == Tier::device) return move.blocks;
     return std::nullopt;
   }
-
-  std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}};
-  std::vector<Foresight::Row> rows = {{{{0}, 1}, {{0}}}, {{{1}, 1}, {{1}}}};
 };
 
 TEST(Victims, WhatNoKernelHasUsedForIterationsLeavesBeforeWhatThePlanNeeds) {
@@ -112,8 +98,8 @@ TEST(Victims, WhatIsIdleMakesRoomForWhatThePlanBringsBack) {
   EXPECT_EQ(run.left(), std::nullopt);
   run.kernel(0, {});
   ASSERT_EQ(run.left(), (BlockRange{{2}, 1}));
-  EXPECT_EQ(std::get<Move>(run.commands.back()).urgency, Urgency::plan);
-  run.tell(MoveDone{std::get<Move>(run.commands.back()).id});
+  EXPECT_EQ(run.last_move().urgency, Urgency::plan);
+  run.tell(MoveDone{run.last_move().id});
   EXPECT_EQ(run.state(0), BlockState::arriving);
 }
 
@@ -123,45 +109,37 @@ TEST(Victims, WhatIsNeededLastAndCannotLeaveIsNotTriedForEver) {
   run.kernel(0, {});
   run.tell(Faulted{{1}, {{5}, 1}});
   ASSERT_EQ(run.left(), (BlockRange{{1}, 1}));
-  run.tell(MoveFailed{std::get<Move>(run.commands.back()).id, true});
+  run.tell(MoveFailed{run.last_move().id, true});
   EXPECT_EQ(run.state(1), BlockState::resident);
-  EXPECT_EQ(std::get<Move>(run.commands.back()).blocks, (BlockRange{{2}, 1}));
+  EXPECT_EQ(run.last_move().blocks, (BlockRange{{2}, 1}));
 }
 
 // Two tensors of one block are to leave, one after the other, and a kernel cannot wait for the second one's turn.
 TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants) {
   Plan plan;
   for (std::uint32_t tensor = 1; tensor < 3; ++tensor) plan.evictions.push_back({{tensor}, {0}, Tier::ssd});
-  PageTable table({kBlockBytes * 4, kBlockBytes * 4, kBlockBytes * 8});
-  table.add_blocks(6, kBlockBytes);
-  for (std::uint32_t block = 0; block < 6; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
-  Executor executor(std::move(table), {.migration = {.piece_blocks = 1}});
-  adopt(executor, plan, 2);
-  std::vector<Command> commands;
-  for (std::uint32_t tensor = 0; tensor < 6; ++tensor) executor.on(Allocated{{tensor}, {{tensor}, 1}}, commands);
-  executor.on(KernelReady{{{0}}, {0}, {}}, commands);
-  executor.on(KernelDone{{{0}}}, commands);
-  commands.clear();
-  for (std::uint32_t block = 4; block < 6; ++block) executor.on(Faulted{{1}, {{block}, 1}}, commands);
-  ASSERT_EQ(commands.size(), 1u) << "the first one is on its way since the kernel has ended";
-  EXPECT_EQ(std::get<Move>(commands.front()).blocks, (BlockRange{{2}, 1}));
-  EXPECT_EQ(std::get<Move>(commands.front()).to, Tier::ssd);
+  ExecutorScript run("ddddss", {4, 4, 8}, {.migration = {.piece_blocks = 1}});
+  adopt(run.executor, plan, 2);
+  run.allocate(0, 6);
+  run.tell(KernelReady{{{0}}, {0}, {}});
+  run.tell(KernelDone{{{0}}});
+  run.commands.clear();
+  for (std::uint32_t block = 4; block < 6; ++block) run.tell(Faulted{{1}, {{block}, 1}});
+  ASSERT_EQ(run.commands.size(), 1u) << "the first one is on its way since the kernel has ended";
+  EXPECT_EQ(run.last_move().blocks, (BlockRange{{2}, 1}));
+  EXPECT_EQ(run.last_move().to, Tier::ssd);
 }
 
 // Three frames, four blocks that a plan knows of, and one more whose dead frame could not be dropped once.
 TEST(Victims, WhatIsDeadAndCouldNotBeDroppedTakesItsTurn) {
-  const Plan plan;
   std::vector<BlockRange> homes;
   std::vector<Foresight::Row> rows;
   for (std::uint32_t block = 0; block < 4; ++block) {
     homes.push_back({{block}, 1});
     rows.push_back({.blocks = {{block}, 1}, .uses = {{block}}});
   }
-  PageTable table({kBlockBytes * 3, {}, kBlockBytes * 8});
-  table.add_blocks(5, kBlockBytes);
-  for (std::uint32_t block = 0; block < 4; ++block) table.place({block}, Tier::ssd);
-  Executor executor(std::move(table), {.window_blocks = 1, .migration = {.keep_dead_blocks = true}});
-  adopt(executor, plan, 4, homes, rows, {});
+  Executor executor(table_of("ssss-", {3, 0, 8}), {.window_blocks = 1, .migration = {.keep_dead_blocks = true}});
+  adopt(executor, {}, 4, homes, rows, {});
   const auto tell = [&](const Event& event) {
     std::vector<Command> commands;
     executor.on(event, commands);
@@ -186,22 +164,16 @@ TEST(Victims, WhatIsDeadGivesItsFrameAtOnceThoughOthersAreLeaving) {
   const std::vector<BlockRange> homes = {{{0}, 1}, {{1}, 1}, {{2}, 1}, {{3}, 1}, {{4}, 1}};
   const std::vector<std::vector<BlockRange>> births = {{}, {}, {}, {{{4}, 1}}};
   for (const bool is_born : {true, false}) {
-    PageTable table({kBlockBytes * 4, {}, kBlockBytes * 8});
-    table.add_blocks(5, kBlockBytes);
-    for (std::uint32_t block = 0; block < 5; ++block) table.place({block}, block < 4 ? Tier::device : Tier::ssd);
-    if (is_born) table.drop({4});
-    Executor executor(std::move(table), {.migration = {.keep_dead_blocks = true}});
-    adopt(executor, plan, 4, homes, {}, births);
-    std::vector<Command> commands;
-    for (std::uint32_t block = 0; block < (is_born ? 4u : 5u); ++block)
-      executor.on(Allocated{{block}, {{block}, 1}}, commands);
-    executor.on(Freed{{3}, {{3}, 1}}, commands);
-    executor.on(KernelReady{{{0}}, {0}, {}}, commands);
-    executor.on(KernelDone{{{0}}}, commands);
-    EXPECT_EQ(executor.table().state({0}), BlockState::leaving);
-    executor.on(is_born ? Event(KernelReady{{{0}}, {1}, {}}) : Event(Faulted{{0}, {{4}, 1}}), commands);
-    EXPECT_EQ(executor.table().state({3}), BlockState::empty) << is_born;
-    EXPECT_EQ(executor.table().state({4}), is_born ? BlockState::resident : BlockState::arriving);
+    ExecutorScript run(is_born ? "dddd-" : "dddds", {4, 0, 8}, {.migration = {.keep_dead_blocks = true}});
+    adopt(run.executor, plan, 4, homes, {}, births);
+    run.allocate(0, is_born ? 4 : 5);
+    run.tell(Freed{{3}, {{3}, 1}});
+    run.tell(KernelReady{{{0}}, {0}, {}});
+    run.tell(KernelDone{{{0}}});
+    EXPECT_EQ(run.state(0), BlockState::leaving);
+    run.tell(is_born ? Event(KernelReady{{{0}}, {1}, {}}) : Event(Faulted{{0}, {{4}, 1}}));
+    EXPECT_EQ(run.state(3), BlockState::empty) << is_born;
+    EXPECT_EQ(run.state(4), is_born ? BlockState::resident : BlockState::arriving);
   }
 }
 

@@ -208,7 +208,7 @@ TEST_F(JournalTest, ABugOfOursLeavesAllThatLedThere) {
       },
       "CHECK failed");
   const std::string why = why_none(bytes());
-  EXPECT_NE(why.find("event 101, 'tensor 9999 in block 0 dies', cannot be"), std::string::npos) << why;
+  EXPECT_TRUE(why.contains("event 101, 'tensor 9999 in block 0 dies', cannot be")) << why;
 }
 
 TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
@@ -225,7 +225,7 @@ TEST_F(JournalTest, ADiskThatIsTooSlowEndsTheJournalAndNotTheRun) {
                                    }});
     JournalledExecutor executor(*file);
     executor.play(RandomRun(5), 3'000);
-    EXPECT_NE(told.find("the journal ends early: the disk is slower than the run"), std::string::npos) << told;
+    EXPECT_TRUE(told.contains("the journal ends early: the disk is slower than the run")) << told;
     EXPECT_EQ(told.find("early", told.find("early") + 1), std::string::npos) << "told twice: " << told;
     disk_answers.count_down();
   }
@@ -244,7 +244,7 @@ TEST_F(JournalTest, WhatNoReaderWouldTakeEndsTheJournalWithItsReason) {
     executor.play(RandomRun(6), 10);
     file->append(std::string(kMostRecordBytes.value + 1, 'x'));
   }
-  EXPECT_NE(told.find("a record at most 8 MiB"), std::string::npos) << told;
+  EXPECT_TRUE(told.contains("a record at most 8 MiB")) << told;
   const Replay replay = replayed(bytes());
   EXPECT_EQ(replay.end, Replay::End::stopped);
   EXPECT_EQ(replay.events, 10u);
@@ -265,7 +265,7 @@ TEST_F(JournalTest, AFullDiskEndsTheJournalAndNotTheRun) {
   full = true;
   executor.play(program, 100);
   file->flush(kPatience);
-  EXPECT_NE(told.find("No space left on device"), std::string::npos) << told;
+  EXPECT_TRUE(told.contains("No space left on device")) << told;
   executor.play(program, 100);
   const Replay replay = replayed(bytes());
   EXPECT_TRUE(replay.equal());
@@ -280,10 +280,10 @@ TEST_F(JournalTest, WhatNoRunCanHaveToldIsDamage) {
     }));
   };
   const std::string backwards = why_with([](Told& told) { told.since_last = Nanos{UINT64_MAX - 5}; });
-  EXPECT_NE(backwards.find("time goes backwards"), std::string::npos) << backwards;
+  EXPECT_TRUE(backwards.contains("time goes backwards")) << backwards;
   const std::uint32_t blocks = RandomRun::table().block_count();
   const std::string nowhere = why_with([&](Told& told) { told.event = Faulted{{0}, {{blocks}, 0}}; });
-  EXPECT_NE(nowhere.find("it names no block"), std::string::npos) << nowhere;
+  EXPECT_TRUE(nowhere.contains("it names no block")) << nowhere;
 }
 
 TEST_F(JournalTest, ADiskThatIsFullBeforeItBeginsKeepsNoneOfIt) {
@@ -292,7 +292,7 @@ TEST_F(JournalTest, ADiskThatIsFullBeforeItBeginsKeepsNoneOfIt) {
                                           return -1;
                                         }});
   ASSERT_FALSE(file);
-  EXPECT_NE(file.error().message.find("No space left on device"), std::string::npos) << file.error().message;
+  EXPECT_TRUE(file.error().message.contains("No space left on device")) << file.error().message;
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
@@ -304,7 +304,7 @@ TEST_F(JournalTest, AScriptThatHasEndedSaysSo) {
     file->script_ended(kPatience);
     std::string flipped = bytes();
     flipped.back() ^= 1;  // of the checksum, which is there though the process may end without closing the file
-    EXPECT_NE(why_none(flipped).find("checksum"), std::string::npos);
+    EXPECT_TRUE(why_none(flipped).contains("checksum"));
   }
   EXPECT_EQ(replayed(bytes()).end, Replay::End::script_ended);
 }
@@ -318,23 +318,23 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
       if (auto* told = std::get_if<Told>(&record); told != nullptr && ++told_seen == 20) told->event = event;
     }));
   };
-  EXPECT_NE(with(Freed{{9'999}, {{0}, 1}}).find("tensor 9999 is not alive"), std::string::npos);
-  EXPECT_NE(with(Allocated{{9'999}, {{40}, 9}}).find("there are 48 blocks, and it names 9 from 40"), std::string::npos);
-  EXPECT_NE(with(Allocated{{UINT32_MAX}, {{0}, 1}}).find("there is no tensor"), std::string::npos);
-  EXPECT_NE(with(KernelDone{{{77}, 0}}).find("stream 77 runs no kernel"), std::string::npos);
-  EXPECT_NE(with(KernelQueued{{{77}, 0}}).find("stream 77 has launched no kernel"), std::string::npos);
+  EXPECT_TRUE(with(Freed{{9'999}, {{0}, 1}}).contains("tensor 9999 is not alive"));
+  EXPECT_TRUE(with(Allocated{{9'999}, {{40}, 9}}).contains("there are 48 blocks, and it names 9 from 40"));
+  EXPECT_TRUE(with(Allocated{{UINT32_MAX}, {{0}, 1}}).contains("there is no tensor"));
+  EXPECT_TRUE(with(KernelDone{{{77}, 0}}).contains("stream 77 runs no kernel"));
+  EXPECT_TRUE(with(KernelQueued{{{77}, 0}}).contains("stream 77 has launched no kernel"));
   const auto plan = std::make_shared<FollowedPlan>();
   plan->commands.evictions.push_back({{0}, {3}, Tier::ssd});
-  EXPECT_NE(with(Adopted{plan}).find("an eviction of tensor 0 after kernel 3"), std::string::npos);
-  EXPECT_NE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).find("there is no stream"), std::string::npos);
-  EXPECT_NE(with(MoveDone{{9'999}}).find("move 9999 is not under way"), std::string::npos);
+  EXPECT_TRUE(with(Adopted{plan}).contains("an eviction of tensor 0 after kernel 3"));
+  EXPECT_TRUE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).contains("there is no stream"));
+  EXPECT_TRUE(with(MoveDone{{9'999}}).contains("move 9999 is not under way"));
 }
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
-  EXPECT_NE(why_none("").find("is no journal"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 5\n").find("is a journal of version '5'"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 4\n").find("does not say what the run began with"), std::string::npos);
-  EXPECT_NE(why_none("spillway-journal 4\nzzzz").find("damaged"), std::string::npos);
+  EXPECT_TRUE(why_none("").contains("is no journal"));
+  EXPECT_TRUE(why_none("spillway-journal 5\n").contains("is a journal of version '5'"));
+  EXPECT_TRUE(why_none("spillway-journal 4\n").contains("does not say what the run began with"));
+  EXPECT_TRUE(why_none("spillway-journal 4\nzzzz").contains("damaged"));
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.
@@ -361,16 +361,11 @@ TEST_F(JournalTest, AForgedBeginningIsRefused) {
       if (auto* beginning = std::get_if<Beginning>(&record)) change(*beginning);
     }));
   };
-  EXPECT_NE(with([](Beginning& beginning) { beginning.blocks.front().count = UINT32_MAX; }).find("more than"),
-            std::string::npos);
-  EXPECT_NE(with([](Beginning& beginning) { beginning.blocks.front().placed = Tier::host; }).find("host holds"),
-            std::string::npos);
-  EXPECT_NE(with([](Beginning& beginning) { beginning.options.migration.piece_blocks = 0; }).find("no moves"),
-            std::string::npos);
-  EXPECT_NE(with([](Beginning& beginning) { beginning.options.window_blocks = 0; }).find("keep no block"),
-            std::string::npos);
-  EXPECT_NE(with([](Beginning& beginning) { beginning.online = "nobody"; }).find("the policy 'nobody'"),
-            std::string::npos);
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().count = UINT32_MAX; }).contains("more than"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().placed = Tier::host; }).contains("host holds"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.migration.piece_blocks = 0; }).contains("no moves"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.window_blocks = 0; }).contains("keep no block"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.online = "nobody"; }).contains("the policy 'nobody'"));
 }
 
 }  // namespace

@@ -141,8 +141,6 @@ bool Run::compare(const Asked& recorded) {
     return true;
   }
   Difference difference{.moment = before_.back(),
-                        .recorded = {},
-                        .replayed = {},
                         .first = static_cast<std::size_t>(differs - recorded.commands.begin()),
                         .before = {before_.begin(), before_.end() - 1}};
   const auto put_into_words = [](const std::vector<Command>& commands, const std::optional<Failure>& failure) {

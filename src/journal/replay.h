@@ -33,9 +33,9 @@ struct ReplayedEvent {
 // Where the decision code did otherwise than the journal says.
 struct Difference {
   ReplayedEvent moment;
-  std::vector<std::string> recorded, replayed;  // commands, in words
-  std::size_t first = 0;                        // the first that differs; of the shorter list it is one past the end
-  std::vector<ReplayedEvent> before;            // the latest last
+  std::vector<std::string> recorded{}, replayed{};  // commands, in words
+  std::size_t first = 0;              // the first that differs; of the shorter list it is one past the end
+  std::vector<ReplayedEvent> before;  // the latest last
 };
 
 // What a journal says, and what the decision code did now. Everything is as of the journal's end, or of the difference.

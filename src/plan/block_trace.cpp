@@ -160,11 +160,10 @@ class Builder {
     result_.trace.tensors.push_back({.name = fmt::format("blocks {} to {}", blocks.first.value, blocks.end().value - 1),
                                      .bytes = bytes,
                                      .kind = kind,
-                                     .persistent = !death,
-                                     .carried_from = std::nullopt});
+                                     .persistent = !death});
     for (const Use& use : uses) {
       Kernel& kernel = result_.trace.kernels[use.kernel];
-      const Access access{.tensor = tensor, .begin = {}, .end = bytes, .sparse = use.sparse};
+      const Access access{.tensor = tensor, .end = bytes, .sparse = use.sparse};
       if (use.reads) kernel.reads.push_back(access);
       if (use.writes) kernel.writes.push_back(access);
     }

@@ -53,17 +53,9 @@ TEST(BlockTraceProperty, IsAValidTraceOfTheSameKernels) {
 
 TEST(BlockTrace, LongRowsAreCut) {
   constexpr Bytes kBytes = kBlockBytes * (2 * kMostBlocksInRow + 3);
-  Trace trace{.name = "one", .source = "test", .tensors = {}, .kernels = {}};
-  trace.tensors.push_back(
-      {.name = "w", .bytes = kBytes, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
-  trace.kernels.push_back({.name = "k",
-                           .phase = Phase::forward,
-                           .duration = {1},
-                           .gap = {},
-                           .reads = {{{0}, {}, kBytes}},
-                           .writes = {},
-                           .frees = {},
-                           .flops = {}});
+  Trace trace{.name = "one", .source = "test"};
+  trace.tensors.push_back({.name = "w", .bytes = kBytes, .kind = TensorKind::weight, .persistent = true});
+  trace.kernels.push_back({.name = "k", .phase = Phase::forward, .duration = {1}, .reads = {{{0}, {}, kBytes}}});
   const BlockTrace blocks = block_trace(trace, analyse_lifetimes(trace), {0});
   EXPECT_EQ(blocks.homes,
             (std::vector<BlockRange>{

@@ -6,18 +6,15 @@ namespace spillway {
 namespace {
 
 TEST(Listing, ShowsKernelsWithAllocationsPrefetchesFreesAndEvictionsBetweenThem) {
-  Trace trace{.name = "three", .source = "test", .tensors = {}, .kernels = {}};
-  trace.tensors = {{.name = "w", .bytes = Bytes{40'960}, .persistent = true, .carried_from = {}},
-                   {.name = "a", .bytes = Bytes{8'192}, .persistent = false, .carried_from = {}}};
+  Trace trace{.name = "three", .source = "test"};
+  trace.tensors = {{.name = "w", .bytes = Bytes{40'960}, .persistent = true},
+                   {.name = "a", .bytes = Bytes{8'192}, .persistent = false}};
   const auto kernel = [&](const char* name, std::vector<Access> reads, std::vector<Access> writes) {
     trace.kernels.push_back({.name = name,
                              .phase = Phase::forward,
                              .duration = Nanos{1'500'000},
-                             .gap = {},
                              .reads = std::move(reads),
-                             .writes = std::move(writes),
-                             .frees = {},
-                             .flops = {}});
+                             .writes = std::move(writes)});
   };
   kernel("conv", {{{0}, {}, {4'096}}, {{0}, {4'096}, {40'960}}}, {{{1}, {}, {8'192}}});
   kernel("relu", {{{1}, {}, {8'192}}}, {{{1}, {}, {8'192}}});

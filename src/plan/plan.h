@@ -44,6 +44,7 @@ struct Plan {
   Bytes overcommitted;                      // if kernels never waited: see docs/formats/plan.md
   std::optional<double> predicted_seconds;  // a steady iteration in simulation
 
+  friend bool operator==(const Plan&, const Plan&) = default;
   std::uint64_t moves() const { return evictions.size() + prefetches.size(); }
 };
 

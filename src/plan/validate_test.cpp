@@ -14,15 +14,13 @@ namespace {
 // Six kernels of 1 ms. Tensor 0 is a weight that kernels 1 and 5 use, tensor 1 an activation from kernel 0 to 4, tensor
 // 2 is small, tensor 3 (born at 0) is carried into tensor 4, which kernel 2 reads.
 Trace small_trace() {
-  Trace trace{.name = "small", .source = "test", .tensors = {}, .kernels = {}};
-  trace.tensors = {{.name = "weight", .bytes = 8_MiB, .persistent = true, .carried_from = {}},
-                   {.name = "activation", .bytes = 4_MiB, .carried_from = {}},
-                   {.name = "small", .bytes = 1_KiB, .persistent = true, .carried_from = {}},
-                   {.name = "new state", .bytes = 2_MiB, .carried_from = {}},
+  Trace trace{.name = "small", .source = "test"};
+  trace.tensors = {{.name = "weight", .bytes = 8_MiB, .persistent = true},
+                   {.name = "activation", .bytes = 4_MiB},
+                   {.name = "small", .bytes = 1_KiB, .persistent = true},
+                   {.name = "new state", .bytes = 2_MiB},
                    {.name = "old state", .bytes = 2_MiB, .carried_from = TensorId{3}}};
-  for (std::uint32_t at = 0; at < 6; ++at)
-    trace.kernels.push_back(
-        {.name = "k", .duration = Nanos{1'000'000}, .gap = {}, .reads = {}, .writes = {}, .frees = {}, .flops = {}});
+  for (std::uint32_t at = 0; at < 6; ++at) trace.kernels.push_back({.name = "k", .duration = Nanos{1'000'000}});
   const auto use = [&](std::uint32_t tensor, std::uint32_t kernel, bool writes) {
     auto& list = writes ? trace.kernels[kernel].writes : trace.kernels[kernel].reads;
     list.push_back({{tensor}, {}, trace.tensors[tensor].bytes});

@@ -19,8 +19,7 @@ struct OneTensor {
     trace.tensors.push_back({.name = "t",
                              .bytes = 8_MiB,
                              .kind = persistent ? TensorKind::weight : TensorKind::activation,
-                             .persistent = persistent,
-                             .carried_from = {}});
+                             .persistent = persistent});
     for (const char use : uses) {
       Kernel kernel;
       kernel.duration = Nanos{1'000'000};
@@ -30,7 +29,7 @@ struct OneTensor {
     }
     lifetimes = analyse_lifetimes(trace);
   }
-  Trace trace{.name = "one", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "one", .source = "test"};
   Lifetimes lifetimes;
 };
 

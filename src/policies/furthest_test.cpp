@@ -22,17 +22,10 @@ struct Weights {
   };
   Weights(std::uint32_t weights, const std::vector<Use>& uses) {
     for (std::uint32_t id = 0; id < weights; ++id)
-      trace.tensors.push_back(
-          {.name = "w", .bytes = kEach, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+      trace.tensors.push_back({.name = "w", .bytes = kEach, .kind = TensorKind::weight, .persistent = true});
     for (const Use& use : uses) {
-      Kernel kernel{.name = "k",
-                    .phase = Phase::forward,
-                    .duration = Nanos{10'000'000},
-                    .gap = {},
-                    .reads = {{{use.weight}, {}, kEach}},
-                    .writes = {},
-                    .frees = {},
-                    .flops = {}};
+      Kernel kernel{
+          .name = "k", .phase = Phase::forward, .duration = Nanos{10'000'000}, .reads = {{{use.weight}, {}, kEach}}};
       if (use.writes) kernel.writes = kernel.reads;
       trace.kernels.push_back(kernel);
     }
@@ -41,8 +34,7 @@ struct Weights {
   // Written by the first of these kernels, read by the others and freed by the last; they use no weights.
   void add_activation(std::uint32_t first, std::uint32_t last) {
     const TensorId id{static_cast<std::uint32_t>(trace.tensors.size())};
-    trace.tensors.push_back(
-        {.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false, .carried_from = {}});
+    trace.tensors.push_back({.name = "a", .bytes = kEach, .kind = TensorKind::activation, .persistent = false});
     for (std::uint32_t kernel = first; kernel <= last; ++kernel) {
       Kernel& uses = trace.kernels[kernel];
       uses.reads.clear();
@@ -52,6 +44,16 @@ struct Weights {
     trace.kernels[last].frees.push_back(id);
     EXPECT_TRUE(validate(trace, "weights"));
   }
+  // Written by these kernels; the next iteration frees it.
+  TensorId add_gradient(const std::vector<std::uint32_t>& writers) {
+    const TensorId id{static_cast<std::uint32_t>(trace.tensors.size())};
+    trace.tensors.push_back(
+        {.name = "g", .bytes = kEach, .kind = TensorKind::gradient, .persistent = false, .carried_from = id});
+    for (const std::uint32_t kernel : writers) trace.kernels[kernel].writes.push_back({id, {}, kEach});
+    trace.kernels[0].frees.push_back(id);
+    EXPECT_TRUE(validate(trace, "weights"));
+    return id;
+  }
   Plan plan(Bytes device, Plan (*planner)(const Problem&) = plan_furthest) const {
     MachineModel machine = *load_machine("a100");
     machine.device.memory = device;
@@ -59,7 +61,7 @@ struct Weights {
     return planner({trace, analyse_lifetimes(trace), machine});
   }
 
-  Trace trace{.name = "weights", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "weights", .source = "test"};
 };
 
 std::vector<TensorId> evicted(const Plan& plan) {
@@ -155,46 +157,31 @@ TEST(FurthestLean, PlansWhereTensorsGoToTheHostAndToTheSsd) {
 
 // A gradient that the optimizer (kernel 3) has used and the next iteration frees would be there for nothing.
 TEST(Furthest, WhatNobodyNeedsAnyMoreLeavesAndDoesNotComeBack) {
-  constexpr std::uint32_t kGradient = 2;
   Weights weights(2, {{0, true}, {0, true}, {0}, {0, true}, {1, true}, {1}, {1}, {1, true}});
-  weights.trace.tensors.push_back({.name = "g",
-                                   .bytes = kEach,
-                                   .kind = TensorKind::gradient,
-                                   .persistent = false,
-                                   .carried_from = TensorId{kGradient}});
-  weights.trace.kernels[2].writes.push_back({{kGradient}, {}, kEach});
-  weights.trace.kernels[3].reads.push_back({{kGradient}, {}, kEach});
-  weights.trace.kernels[0].frees.push_back({kGradient});
+  const TensorId gradient = weights.add_gradient({2});
+  weights.trace.kernels[3].reads.push_back({gradient, {}, kEach});
   ASSERT_TRUE(validate(weights.trace, "weights"));
   for (const auto planner : {plan_furthest, plan_furthest_ahead, plan_furthest_lean, plan_g10_clean, plan_g10}) {
     const Plan plan = weights.plan(kEach * 2, planner);
-    EXPECT_EQ(std::ranges::count(plan.evictions, TensorId{kGradient}, &Eviction::tensor), planner != plan_g10);
-    EXPECT_EQ(std::ranges::count(plan.prefetches, TensorId{kGradient}, &Prefetch::tensor), 0);
+    EXPECT_EQ(std::ranges::count(plan.evictions, gradient, &Eviction::tensor), planner != plan_g10);
+    EXPECT_EQ(std::ranges::count(plan.prefetches, gradient, &Prefetch::tensor), 0);
   }
 }
 
 // A frozen weight and a gradient leave after kernel 2. The weight cannot be back in time; all the same the way out is
 // the gradient's alone.
 TEST(Furthest, WhatIsLateAndNeedNotBeWrittenLeavesTheLinkToOthers) {
-  constexpr std::uint32_t kGradient = 3;
   Weights weights(3, {{0}, {0}, {0}, {1, true}, {2, true}, {1, true}, {2, true}, {0}});
-  weights.trace.tensors.push_back({.name = "g",
-                                   .bytes = kEach,
-                                   .kind = TensorKind::gradient,
-                                   .persistent = false,
-                                   .carried_from = TensorId{kGradient}});
-  for (const std::size_t kernel : {1, 2}) weights.trace.kernels[kernel].writes.push_back({{kGradient}, {}, kEach});
-  weights.trace.kernels[0].frees.push_back({kGradient});
-  ASSERT_TRUE(validate(weights.trace, "weights"));
+  const TensorId gradient = weights.add_gradient({1, 2});
   MachineModel machine = *load_machine("a100");
   machine.device.memory = kEach * 2;
   machine.host.memory = kEach;
   machine.ssd.write = BytesPerSecond{500'000'000};
   machine.ssd.read = BytesPerSecond{1'000'000};
   const Plan plan = plan_furthest({weights.trace, analyse_lifetimes(weights.trace), machine});
-  const auto gradient = std::ranges::find(plan.evictions, TensorId{kGradient}, &Eviction::tensor);
-  ASSERT_NE(gradient, plan.evictions.end());
-  EXPECT_EQ(gradient->to, Tier::ssd);
+  const auto eviction = std::ranges::find(plan.evictions, gradient, &Eviction::tensor);
+  ASSERT_NE(eviction, plan.evictions.end());
+  EXPECT_EQ(eviction->to, Tier::ssd);
 }
 
 }  // namespace

@@ -45,19 +45,12 @@ TEST(PlannersProperty, PlansPassTheValidatorAndMoveNothingThatFits) {
 
 // Two weights of 8 MiB each on a device of 12: one of them leaves while the other works.
 TEST(G10, TheTensorWithTheLongestUselessStayLeavesAndReturnsInTime) {
-  Trace trace{.name = "two", .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "two", .source = "test"};
   for (std::uint32_t id = 0; id < 2; ++id)
-    trace.tensors.push_back(
-        {.name = "w", .bytes = 8_MiB, .kind = TensorKind::weight, .persistent = true, .carried_from = {}});
+    trace.tensors.push_back({.name = "w", .bytes = 8_MiB, .kind = TensorKind::weight, .persistent = true});
   for (const std::uint32_t used : {0u, 0u, 1u, 1u, 1u, 1u, 1u, 1u})
-    trace.kernels.push_back({.name = "k",
-                             .phase = Phase::forward,
-                             .duration = Nanos{10'000'000},
-                             .gap = {},
-                             .reads = {{{used}, {}, 8_MiB}},
-                             .writes = {},
-                             .frees = {},
-                             .flops = {}});
+    trace.kernels.push_back(
+        {.name = "k", .phase = Phase::forward, .duration = Nanos{10'000'000}, .reads = {{{used}, {}, 8_MiB}}});
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Plan plan = plan_g10({trace, lifetimes, machine(12_MiB)});
   // Weight 0 is idle for six kernels; its eviction to the SSD takes 4.2 ms, its return 2.8 ms.

@@ -1,5 +1,7 @@
 #include "report/json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
@@ -12,6 +14,20 @@ nlohmann::ordered_json new_report(std::string_view trace_name, std::string_view 
   nlohmann::ordered_json report = new_report();
   report["trace"] = {{"name", trace_name}, {"hash", trace_hash}};
   return report;
+}
+
+nlohmann::ordered_json json_of(const PerTier<Bytes>& bytes) {
+  return {{"device", bytes.device.value}, {"host", bytes.host.value}, {"ssd", bytes.ssd.value}};
+}
+
+nlohmann::ordered_json json_of(const PerLink<Bytes>& bytes) {
+  nlohmann::ordered_json object;
+  for (const auto& [upper, lower] :
+       {std::pair(Tier::device, Tier::host), {Tier::device, Tier::ssd}, {Tier::host, Tier::ssd}}) {
+    object[fmt::format("{}_to_{}", to_text(upper), to_text(lower))] = bytes(upper, lower).value;
+    object[fmt::format("{}_to_{}", to_text(lower), to_text(upper))] = bytes(lower, upper).value;
+  }
+  return object;
 }
 
 std::string to_text(const nlohmann::ordered_json& report) {

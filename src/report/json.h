@@ -4,6 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
+#include "memory/tier.h"
+
 namespace spillway {
 
 // One JSON object for programs. Every object that a command prints begins with `spillway`, the version, then says what
@@ -12,6 +15,10 @@ namespace spillway {
 // <nlohmann/json.hpp> in the .cpp that fills it in, never in a header: it is slow to compile.
 nlohmann::ordered_json new_report();
 nlohmann::ordered_json new_report(std::string_view trace_name, std::string_view trace_hash);
+
+// By the names of the tiers, and of the links: "device_to_ssd".
+nlohmann::ordered_json json_of(const PerTier<Bytes>& bytes);
+nlohmann::ordered_json json_of(const PerLink<Bytes>& bytes);
 
 // Indented, with a newline at the end. What is not UTF-8 is replaced.
 std::string to_text(const nlohmann::ordered_json& report);

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <tuple>
@@ -20,15 +18,6 @@ Json json_of(Nanos time) { return seconds(time); }
 template <std::size_t kBytes>
 Json json_of(const FixedText<kBytes>& text) {
   return text_or_null(text.view());
-}
-Json json_of(const PerLink<Bytes>& moved) {
-  Json object;
-  for (const auto& [upper, lower] :
-       {std::pair(Tier::device, Tier::host), {Tier::device, Tier::ssd}, {Tier::host, Tier::ssd}}) {
-    object[fmt::format("{}_to_{}", to_text(upper), to_text(lower))] = moved(upper, lower).value;
-    object[fmt::format("{}_to_{}", to_text(lower), to_text(upper))] = moved(lower, upper).value;
-  }
-  return object;
 }
 
 Json json_of(PlanEnd end) {

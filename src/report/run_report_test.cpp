@@ -28,6 +28,11 @@ struct RunReportTest : testing::Test {
     report.policy = "auto";
     report.learns = true;
   }
+  void learn_and_move() {
+    load_torch();
+    report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
+    use_auto();
+  }
   void add(const IterationFigures& iteration) {
     report.iterations.push_back(iteration);
     ++report.iteration_count;
@@ -84,7 +89,7 @@ TEST_F(RunReportTest, HoldsAllFigures) {
      "waited_seconds": 0.0, "operators": 0, "planned_operators": 0}])"));
   EXPECT_EQ(object["clean_drops_bytes"], 12);
   EXPECT_EQ(object["unseen_writes"], 13);
-  EXPECT_NE(to_table(report).find("12 B left unwritten"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("12 B left unwritten"));
   EXPECT_TRUE(object["error"].is_null());
 }
 
@@ -93,14 +98,13 @@ TEST_F(RunReportTest, SaysWhatWritesAreMoreThanMovesAndWhatTheyDoToADrive) {
   report.memory.moved(Tier::device, Tier::ssd) = 6_GiB;
   report.memory.written = 6_GiB;
   const std::string as_moved = to_table(report);
-  EXPECT_NE(as_moved.find("6 GiB written (10.55 TiB an hour), 0 B read"), std::string::npos) << as_moved;
-  EXPECT_EQ(as_moved.find("wears"), std::string::npos) << "too little to tell: " << as_moved;
+  EXPECT_TRUE(as_moved.contains("6 GiB written (10.55 TiB an hour), 0 B read")) << as_moved;
+  EXPECT_FALSE(as_moved.contains("wears")) << "too little to tell: " << as_moved;
   report.memory.written = 10_GiB;
   const std::string more = to_table(report);
-  EXPECT_NE(
-      more.find("an hour), 4 GiB of it for moves that were called back or for forked processes, 0 B read\n"
-                "                the SSD is written at a rate that wears a usual 1 TB drive out in 1 day (600 TB)"),
-      std::string::npos)
+  EXPECT_TRUE(
+      more.contains("an hour), 4 GiB of it for moves that were called back or for forked processes, 0 B read\n"
+                    "                the SSD is written at a rate that wears a usual 1 TB drive out in 1 day (600 TB)"))
       << more;
 }
 
@@ -130,13 +134,12 @@ TEST_F(RunReportTest, HoldsThePlanThatIsFollowed) {
                                             "followed_since_iteration": 3, "given_up_at_iteration": null,
                                             "given_up_because": null, "read_from": null})"));
   EXPECT_EQ(object["replans"], 1);
-  EXPECT_NE(to_table(report).find("g10 from iteration 3 on (plan 2; the first was g10-once, from 2 on), predicted "
-                                  "1.500 s for 2 optimizer steps when it was made, in"),
-            std::string::npos);
+  EXPECT_TRUE(
+      to_table(report).contains("g10 from iteration 3 on (plan 2; the first was g10-once, from 2 on), predicted "
+                                "1.500 s for 2 optimizer steps when it was made, in"));
   add(PlanFigures{.policy = "g10-once", .predicted = Nanos{5}});
   add(IterationFigures{.duration = Nanos{1'000'000'000}});
-  EXPECT_NE(to_table(report).find("g10-once from iteration 4 on (plan 3; the first was g10-once, from 2 on)"),
-            std::string::npos)
+  EXPECT_TRUE(to_table(report).contains("g10-once from iteration 4 on (plan 3; the first was g10-once, from 2 on)"))
       << to_table(report);
 }
 
@@ -162,9 +165,7 @@ TEST_F(RunReportTest, SaysWhyThereIsNoPlan) {
 }
 
 TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   const auto iterations = [&](int count) {
     for (int i = 0; i < count; ++i) add(IterationFigures{.duration = Nanos{1'000'000'000}});
   };
@@ -175,14 +176,14 @@ TEST_F(RunReportTest, TellsWhenAPlanWasGivenUpAndTakenUpAgain) {
   iterations(5);
   EXPECT_EQ(json()["plan"]["given_up_at_iteration"], 8);
   EXPECT_EQ(json()["plan"]["given_up_because"], "slower");
-  EXPECT_NE(to_table(report).find("; given up at 8, since iterations waited longer than before\n"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("; given up at 8, since iterations waited longer than before\n"));
   add(PlanFigures{.policy = "g10"});
   iterations(6);
   EXPECT_TRUE(json()["plan"]["given_up_at_iteration"].is_null());
   EXPECT_EQ(json()["replans"], 1);
   end_plan(PlanEnd::other_iteration);
   iterations(2);
-  EXPECT_NE(to_table(report).find("; given up at 19, since the script does something else\n"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("; given up at 19, since the script does something else\n"));
 }
 
 TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
@@ -205,9 +206,7 @@ TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
 }
 
 TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{3'000'000'000}, .kernels = 130});
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100});
   EXPECT_TRUE(to_table(report).contains("0 faults each (median), 1.50 times as fast as the first iteration\n"));
@@ -224,18 +223,14 @@ TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
 }
 
 TEST_F(RunReportTest, APhaseThatIsSlowerThanAnotherTakesTimesAsLong) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{3'000'000'000}, .waited = Nanos{2'000'000'000}, .kernels = 100});
   EXPECT_TRUE(to_table(report).contains("(median), 1.50 times as long as the first iteration\n")) << to_table(report);
 }
 
 TEST_F(RunReportTest, PhasesAreNotComparedWithOneThatDoesLessInAsManyOperators) {
-  load_torch();
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
-  use_auto();
+  learn_and_move();
   add(IterationFigures{.duration = Nanos{1'000'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{5'000'000'000}, .waited = Nanos{3'400'000'000}, .kernels = 100});
   add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100, .planned = true});
@@ -260,9 +255,8 @@ TEST_F(RunReportTest, SaysWhatOfPlannedIterationsIsInNoPlan) {
   add(IterationFigures{.kernels = 143, .planned_kernels = 143, .planned = true});
   EXPECT_TRUE(without_what(report).empty()) << "the last plan knows of all";
   add(IterationFigures{.kernels = 263, .planned_kernels = 143, .planned = true});
-  EXPECT_NE(to_table(report).find(
-                "predicted 1.500 s, without the 120 of 263 operators that are no part of it, when it was made"),
-            std::string::npos)
+  EXPECT_TRUE(to_table(report).contains(
+      "predicted 1.500 s, without the 120 of 263 operators that are no part of it, when it was made"))
       << to_table(report);
 }
 
@@ -272,7 +266,7 @@ TEST_F(RunReportTest, NamesTheFilesThatAPlanWasReadFromAndWrittenTo) {
   add(PlanFigures{.policy = "g10", .given = 1});
   add(IterationFigures{});
   EXPECT_EQ(json()["plan"]["read_from"], "/here/my.plan");
-  EXPECT_NE(to_table(report).find("g10 of /here/my.plan from iteration 1 on"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("g10 of /here/my.plan from iteration 1 on"));
   EXPECT_TRUE(json()["plan_file"].is_null());
   report.recorded_plan = "/there/blocks.plan";
   EXPECT_EQ(json()["plan_file"], "/there/blocks.plan");
@@ -289,9 +283,9 @@ TEST_F(RunReportTest, HoldsTheTensorsThatMovedMost) {
   EXPECT_EQ(json()["most_moved_tensors"],
             Json::parse(R"([{"name": "activation17", "made_by": "aten::mm", "bytes": 100663296,
                              "moved_bytes": 1073741824, "waited_for_bytes": 314572800}])"));
-  EXPECT_NE(to_table(report).find("\n  most moved    activation17 made by aten::mm, 96 MiB: 1 GiB moved, 300 MiB of "
-                                  "it when it was waited for\n"),
-            std::string::npos)
+  EXPECT_TRUE(
+      to_table(report).contains("\n  most moved    activation17 made by aten::mm, 96 MiB: 1 GiB moved, 300 MiB of "
+                                "it when it was waited for\n"))
       << to_table(report);
   report.costs = {{.moved = 1_GiB}};
   EXPECT_TRUE(json()["most_moved_tensors"][0]["name"].is_null());
@@ -314,9 +308,9 @@ TEST_F(RunReportTest, OneReasonIsGivenOnce) {
   report.memory.moved(Tier::device, Tier::ssd) = Bytes{10};
   report.no_plan = {NoPlan::no_iteration, "nothing repeats itself"};
   report.not_recorded = "nothing repeats itself";
-  EXPECT_NE(to_table(report).find("  plan          none: nothing repeats itself\n"
-                                  "  trace         none, for the reason that there is no plan\n"),
-            std::string::npos)
+  EXPECT_TRUE(
+      to_table(report).contains("  plan          none: nothing repeats itself\n"
+                                "  trace         none, for the reason that there is no plan\n"))
       << to_table(report);
 }
 
@@ -324,19 +318,17 @@ TEST_F(RunReportTest, PredictionsNameTheLeast) {
   load_torch();
   report.predictions = {{.part = 0.5, .device = 32_MiB, .iteration = {}, .policy = {}}};
   report.least_device_budget = 64_MiB;
-  EXPECT_NE(to_table(report).find("once a plan of --policy auto is followed (a run needs 64 MiB at least):\n"),
-            std::string::npos)
+  EXPECT_TRUE(to_table(report).contains("once a plan of --policy auto is followed (a run needs 64 MiB at least):\n"))
       << to_table(report);
-  EXPECT_NE(to_table(report).find("cannot run"), std::string::npos) << to_table(report);
+  EXPECT_TRUE(to_table(report).contains("cannot run")) << to_table(report);
   report.least_device_budget = 32_MiB;
   report.has_optimizer = false;
   EXPECT_TRUE(
       to_table(report).contains("Predicted with less memory, without a plan, since the script made no step of"));
   report.has_optimizer = true;
-  EXPECT_NE(to_table(report).find("once a plan of --policy auto is followed:\n"), std::string::npos)
-      << to_table(report);
-  EXPECT_EQ(to_table(report).find("cannot run"), std::string::npos) << to_table(report);
-  EXPECT_NE(to_table(report).find("\nnot known: what no plan moves"), std::string::npos) << to_table(report);
+  EXPECT_TRUE(to_table(report).contains("once a plan of --policy auto is followed:\n")) << to_table(report);
+  EXPECT_FALSE(to_table(report).contains("cannot run")) << to_table(report);
+  EXPECT_TRUE(to_table(report).contains("\nnot known: what no plan moves")) << to_table(report);
 }
 
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
@@ -346,7 +338,7 @@ TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
         "peak_ssd_bytes", "unmanaged_peak_bytes", "faults", "moved_bytes", "stall_seconds", "iterations"})
     EXPECT_TRUE(object.contains(name)) << name;
   EXPECT_EQ(to_table(report).find('\n'), to_table(report).size() - 1) << "one line";
-  EXPECT_NE(to_table(report).find("made no tensors"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("made no tensors"));
 }
 
 void add_keys(const Json& value, std::set<std::string>& keys) {
@@ -377,7 +369,7 @@ TEST_F(RunReportTest, SurvivesNamesThatAreNotUtf8) {
   report.unmanaged_count = 1;
   report.unmanaged = {{.pid = 5, .name = "\xff\xfe train"}};
   EXPECT_EQ(json()["unmanaged_processes"][0]["pid"], 5);
-  EXPECT_NE(to_table(report).find("train (pid 5)"), std::string::npos);
+  EXPECT_TRUE(to_table(report).contains("train (pid 5)"));
 }
 
 TEST_F(RunReportTest, TheTableLinesUpAndNamesTheWorst) {

@@ -91,7 +91,6 @@ class Iterations {
     CHECK(end_.kernels.all >= begin.kernels.all && end_.kernels.planned >= begin.kernels.planned);
     CHECK(now.faults >= before.faults);
     IterationFigures figures{.duration = excess(end_.at, begin.at),
-                             .steps = steps,
                              .faults = now.faults - before.faults,
                              .waited = excess(now.stall, before.stall),
                              .kernels = kernels.all,

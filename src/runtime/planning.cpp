@@ -50,10 +50,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   basis_ = basis(progress);
   PlanningInput input{.id = {++plans_made_},
                       .iteration = std::move(iteration),
-                      .persistent = {},
                       .machine = machine(),
                       .budget = kBlockBytes * pager_.device_blocks(),
-                      .unplanned = {},
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};

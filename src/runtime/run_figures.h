@@ -91,7 +91,6 @@ inline bool has_moved(const MemoryFigures& memory) {
 // Of an iteration of the script.
 struct IterationFigures {
   Nanos duration{};
-  std::uint64_t steps = 0;  // of optimizers
   std::uint64_t faults = 0;
   Bytes in{}, out{};                               // moved to the device and from it
   Nanos waited{};                                  // in which some thread waited for memory
@@ -103,8 +102,7 @@ struct IterationFigures {
     return std::tuple(Figure{"seconds", &Self::duration}, Figure{"faults", &Self::faults},
                       Figure{"moved_in_bytes", &Self::in}, Figure{"moved_out_bytes", &Self::out},
                       Figure{"waited_seconds", &Self::waited}, Figure{"operators", &Self::kernels},
-                      Figure{"planned_operators", &Self::planned_kernels}, Untold{&Self::steps},
-                      Untold{&Self::planned});
+                      Figure{"planned_operators", &Self::planned_kernels}, Untold{&Self::planned});
   }
 };
 static_assert(has_all_figures<IterationFigures>());

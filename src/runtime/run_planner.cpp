@@ -289,16 +289,8 @@ Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
-    TRY(const auto best, best_of(iteration,
-                                 {.id = {},
-                                  .iteration = {},
-                                  .persistent = {},
-                                  .machine = machine,
-                                  .budget = budget,
-                                  .unplanned = unplanned,
-                                  .policy = policy,
-                                  .places = {}},
-                                 goes_on));
+    TRY(const auto best,
+        best_of(iteration, {.machine = machine, .budget = budget, .unplanned = unplanned, .policy = policy}, goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
     if (!best) continue;

@@ -32,14 +32,14 @@ struct BirthPlaces {
 // What was found out about a run, and what it may use.
 struct PlanningInput {
   PlanId id{};  // of the plan that is to be made
-  RecordedIteration iteration;
-  Places persistent;     // where the tensors that persist lie; nothing for those that no plan moves
+  RecordedIteration iteration{};
+  Places persistent{};   // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;  // its device's memory is the most that a plan may count on
   Bytes budget;          // all of the device's memory
-  Bytes unplanned;       // of that, what no plan counts on
+  Bytes unplanned{};     // of that, what no plan counts on
   RunPolicy policy;
-  const GivenPlan* given = nullptr;   // to be followed if it is for this iteration
-  std::optional<BirthPlaces> places;  // of what this iteration makes, if it was planned for before
+  const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
+  std::optional<BirthPlaces> places{};  // of what this iteration makes, if it was planned for before
 };
 
 // A plan for a run, and how to recognise its iteration.

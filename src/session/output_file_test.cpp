@@ -33,16 +33,16 @@ struct OutputFile : testing::Test {
 
 TEST_F(OutputFile, AMissingFolderIsFoundBeforeTheRun) {
   const std::string error = error_of((folder / "none/report.json").string());
-  EXPECT_NE(error.find("--json"), std::string::npos) << error;
-  EXPECT_NE(error.find("there is no folder " + (folder / "none").string()), std::string::npos) << error;
+  EXPECT_TRUE(error.contains("--json")) << error;
+  EXPECT_TRUE(error.contains("there is no folder " + (folder / "none").string())) << error;
 }
 
 TEST_F(OutputFile, AFolderIsNoFile) {
-  EXPECT_NE(error_of(folder.string()).find("it is a folder"), std::string::npos);
-  EXPECT_NE(error_of(folder.string() + "/").find("it is a folder"), std::string::npos);
-  EXPECT_NE(error_of("").find("no file"), std::string::npos);
-  EXPECT_NE(error_of("--").find("no file"), std::string::npos);
-  EXPECT_NE(error_of("--quiet").find("that is an option"), std::string::npos);
+  EXPECT_TRUE(error_of(folder.string()).contains("it is a folder"));
+  EXPECT_TRUE(error_of(folder.string() + "/").contains("it is a folder"));
+  EXPECT_TRUE(error_of("").contains("no file"));
+  EXPECT_TRUE(error_of("--").contains("no file"));
+  EXPECT_TRUE(error_of("--quiet").contains("that is an option"));
 }
 
 TEST_F(OutputFile, IsNamedAbsolutelyAndNotMade) {
@@ -58,7 +58,7 @@ TEST_F(OutputFile, IsNamedAbsolutelyAndNotMade) {
 TEST_F(OutputFile, IsTriedWhereALinkPoints) {
   const fs::path link = folder / "report.json";
   fs::create_symlink("/proc/version", link);
-  EXPECT_NE(error_of(link.string()).find("cannot write"), std::string::npos);
+  EXPECT_TRUE(error_of(link.string()).contains("cannot write"));
   EXPECT_TRUE(fs::is_symlink(link));
 }
 
@@ -77,7 +77,7 @@ TEST_F(OutputFile, APipeGetsTheTextIfSomebodyReadsItAndElseAnErrorAtOnce) {
   ASSERT_TRUE(check_output("--json", pipe));
   const auto unread = write_file(pipe, "text");
   ASSERT_FALSE(unread);
-  EXPECT_NE(unread.error().message.find("nobody reads"), std::string::npos) << unread.error().message;
+  EXPECT_TRUE(unread.error().message.contains("nobody reads")) << unread.error().message;
   const UniqueFd reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   ASSERT_TRUE(write_file(pipe, "text"));
   char text[8];

@@ -14,17 +14,18 @@ namespace {
 
 struct SessionTest : testing::Test {
   Result<SharedSession> made = SharedSession::create();
+  Session* hook = nullptr;
   void SetUp() override {
     ASSERT_TRUE(made) << made.error().message;
     ::setenv(kSessionVariable, made->path().c_str(), 1);
+    hook = open_session();
+    ASSERT_NE(hook, nullptr);
   }
   void TearDown() override { ::unsetenv(kSessionVariable); }
 };
 
 TEST_F(SessionTest, WhatTheHookWritesTheSupervisorReads) {
   (*made)->config.device_budget_bytes = 77;
-  Session* hook = open_session();
-  ASSERT_NE(hook, nullptr);
   EXPECT_EQ(hook->config.device_budget_bytes, 77u);
   hook->state.memory.store({.faults = 3});
   raise_peak(hook->state.refused_bytes, 9);
@@ -35,8 +36,6 @@ TEST_F(SessionTest, WhatTheHookWritesTheSupervisorReads) {
 }
 
 TEST_F(SessionTest, TheFirstProcessOwnsItAndTheOthersAreNamed) {
-  Session* hook = open_session();
-  ASSERT_NE(hook, nullptr);
   EXPECT_TRUE(claim_ownership(*hook));
   EXPECT_TRUE(claim_ownership(*hook)) << "the same process may ask again";
   const pid_t child = ::fork();
@@ -51,12 +50,10 @@ TEST_F(SessionTest, TheFirstProcessOwnsItAndTheOthersAreNamed) {
   EXPECT_EQ((*made)->state.owner_pid.load(), ::getpid());
   EXPECT_EQ((*made)->state.unmanaged_count.load(), 1u);
   EXPECT_EQ((*made)->state.unmanaged[0].pid.load(), child);
-  EXPECT_NE((*made)->state.unmanaged[0].name.get().find("session_test"), std::string::npos);
+  EXPECT_TRUE((*made)->state.unmanaged[0].name.get().contains("session_test"));
 }
 
 TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
-  Session* hook = open_session();
-  ASSERT_NE(hook, nullptr);
   for (std::size_t i = 0; i < kMaxUnmanaged + 3; ++i) register_unmanaged(*hook);
   for (std::size_t i = 0; i < kMaxNotices + 3; ++i) add_notice(*hook, std::to_string(i));
   EXPECT_EQ((*made)->state.unmanaged_count.load(), kMaxUnmanaged + 3);
@@ -64,8 +61,6 @@ TEST_F(SessionTest, CountsGoOnWhenTheTablesAreFull) {
 }
 
 TEST_F(SessionTest, ANoticeIsGivenOnce) {
-  Session* hook = open_session();
-  ASSERT_NE(hook, nullptr);
   for (const char* notice : {"first", "second", "first"}) add_notice(*hook, notice);
   EXPECT_EQ((*made)->state.notice_count.load(), 2u);
 }
@@ -83,8 +78,6 @@ TEST_F(SessionTest, ATextTooLongIsCut) {
 }
 
 TEST_F(SessionTest, AFewIterationsOccupyAFewPages) {
-  Session* hook = open_session();
-  ASSERT_NE(hook, nullptr);
   for (int i = 0; i < 10; ++i) hook->state.iterations.add({.duration = Nanos{1}, .faults = 1});
   struct stat status{};
   ASSERT_EQ(::stat(made->path().c_str(), &status), 0);
@@ -113,7 +106,7 @@ TEST(SetText, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(set_text(field, "abc", "the name"));
   const auto result = set_text(field, "abcd", "the name");
   ASSERT_FALSE(result);
-  EXPECT_NE(result.error().message.find("the name is too long"), std::string::npos);
+  EXPECT_TRUE(result.error().message.contains("the name is too long"));
 }
 
 }  // namespace

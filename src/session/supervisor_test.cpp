@@ -106,10 +106,10 @@ TEST(Supervisor, SaysWhyACommandCannotBeRun) {
   const Supervised missing = run({"no-such-program-anywhere"});
   EXPECT_FALSE(missing.started);
   EXPECT_EQ(missing.exit_status, 127);
-  EXPECT_NE(missing.problem.find("no such program"), std::string::npos) << missing.problem;
+  EXPECT_TRUE(missing.problem.contains("no such program")) << missing.problem;
   const Supervised folder = run({"/"});
   EXPECT_EQ(folder.exit_status, 126);
-  EXPECT_NE(folder.problem.find("cannot run /"), std::string::npos) << folder.problem;
+  EXPECT_TRUE(folder.problem.contains("cannot run /")) << folder.problem;
 }
 
 TEST(Supervisor, LeadsTheScriptToTheSessionThroughItsEnvironment) {
@@ -132,7 +132,7 @@ TEST(Supervisor, EndsWhatTheScriptLeavesBehindAndNamesIt) {
   const Supervised result = run_shell("{ setsid sh -c 'echo up; sleep 1000; exit' & } | read line; exit 5");
   lifeline.let_go();
   EXPECT_EQ(result.exit_status, 5);
-  EXPECT_NE(result.left_behind.find("sh"), std::string::npos) << result.left_behind;
+  EXPECT_TRUE(result.left_behind.contains("sh")) << result.left_behind;
   EXPECT_EQ(lifeline.line(), "(end)");
 }
 

@@ -40,8 +40,8 @@ TEST(Compressed, ASmallFileThatUnfoldsBeyondTheLimitIsRefused) {
   ASSERT_LT(packed->size(), 10'000u);
   const auto text = decompress_zstd(*packed, 1_MiB, "bomb.trace.zst");
   ASSERT_FALSE(text);
-  EXPECT_NE(text.error().message.find("bomb.trace.zst"), std::string::npos);
-  EXPECT_NE(text.error().message.find("more than 1 MiB"), std::string::npos);
+  EXPECT_TRUE(text.error().message.contains("bomb.trace.zst"));
+  EXPECT_TRUE(text.error().message.contains("more than 1 MiB"));
   EXPECT_TRUE(decompress_zstd(*packed, 8_MiB, "x"));
 }
 

@@ -85,7 +85,7 @@ TEST_F(TraceFiles, ANameThatPromisesCompressionMustKeepIt) {
   ASSERT_TRUE(json && write_file(path("plain.trace.zst"), *json));
   const auto loaded = load_trace(path("plain.trace.zst"));
   ASSERT_FALSE(loaded);
-  EXPECT_NE(loaded.error().message.find("plain.trace.zst"), std::string::npos);
+  EXPECT_TRUE(loaded.error().message.contains("plain.trace.zst"));
 }
 
 TEST_F(TraceFiles, CompressionIsSeenWithoutTheName) {

@@ -133,8 +133,7 @@ class Parser {
     return use(number, Tensor{.name = fmt::format("tensor{}", number),
                               .bytes = {size},
                               .kind = TensorKind::other,
-                              .persistent = weight == 1,
-                              .carried_from = std::nullopt});
+                              .persistent = weight == 1});
   }
 
   Result<> use(std::uint64_t number, Tensor tensor) {
@@ -152,7 +151,7 @@ class Parser {
     last_use_.resize(trace_.tensors.size());
     std::size_t& last = last_use_[id.value][list_ == List::inputs ? 0 : 1];
     if (std::exchange(last, trace_.kernels.size()) != trace_.kernels.size())
-      accesses.push_back({.tensor = id, .begin = {}, .end = trace_[id].bytes});
+      accesses.push_back({.tensor = id, .end = trace_[id].bytes});
     return {};
   }
 

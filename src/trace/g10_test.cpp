@@ -44,10 +44,9 @@ void expect_error(const std::string& from, const std::string& to, const std::vec
   ASSERT_NE(at, std::string::npos) << from;
   const auto trace = parse_g10(text.replace(at, from.size(), to), "some/kernels.config", "x");
   ASSERT_FALSE(trace) << to;
-  EXPECT_NE(trace.error().message.find("some/kernels.config"), std::string::npos) << trace.error().message;
+  EXPECT_TRUE(trace.error().message.contains("some/kernels.config")) << trace.error().message;
   for (const std::string& part : parts)
-    EXPECT_NE(trace.error().message.find(part), std::string::npos)
-        << "no '" << part << "' in: " << trace.error().message;
+    EXPECT_TRUE(trace.error().message.contains(part)) << "no '" << part << "' in: " << trace.error().message;
 }
 
 TEST(G10Trace, KernelsHaveTheirTimePhaseAndTensors) {
@@ -113,7 +112,7 @@ TEST(G10Trace, DamageIsNamedByLine) {
 TEST(G10Trace, AnEmptyFileHasNoKernels) {
   const auto trace = parse_g10("", "x", "x");
   ASSERT_FALSE(trace);
-  EXPECT_NE(trace.error().message.find("no kernels"), std::string::npos);
+  EXPECT_TRUE(trace.error().message.contains("no kernels"));
 }
 
 TEST(G10Trace, APathIsTheFileOrItsFolderCompressedOrNot) {
@@ -121,7 +120,7 @@ TEST(G10Trace, APathIsTheFileOrItsFolderCompressedOrNot) {
   std::filesystem::create_directories(folder + "/BERT-1");
   const auto none = import_g10(folder + "/BERT-1");
   ASSERT_FALSE(none);
-  EXPECT_NE(none.error().message.find("kernels.config.zst"), std::string::npos);
+  EXPECT_TRUE(none.error().message.contains("kernels.config.zst"));
   const auto packed = compress_zstd(kSample);
   ASSERT_TRUE(packed && write_file(folder + "/BERT-1/kernels.config.zst", *packed));
   for (const char* path : {"/BERT-1", "/BERT-1/", "/BERT-1/kernels.config.zst"}) {

@@ -188,8 +188,7 @@ bool Reader::number_unsigned(std::uint64_t value) {
       if (field_ == Field::flops) return flops(static_cast<double>(value));
       break;
     case Place::accesses:
-      return id([&](TensorId tensor) { accesses().push_back({.tensor = tensor, .begin = {}, .end = kWhole}); }) &&
-             count_access();
+      return id([&](TensorId tensor) { accesses().push_back({.tensor = tensor, .end = kWhole}); }) && count_access();
     case Place::frees:
       return id([&](TensorId tensor) { trace_.kernels.back().frees.push_back(tensor); });
     case Place::access:
@@ -237,7 +236,7 @@ bool Reader::start_object(std::size_t) {
       break;
     case Place::accesses:
       in_reads_ = field_ == Field::reads;
-      accesses().push_back({.tensor = {}, .begin = {}, .end = kWhole});
+      accesses().push_back({.tensor = {}, .end = kWhole});
       place_ = Place::access;
       if (!count_access()) return false;
       break;

@@ -35,9 +35,8 @@ std::string error_of(const std::string& json) {
 void expect_error(const std::string& json, const std::vector<std::string>& parts) {
   const std::string error = error_of(json);
   ASSERT_NE(error, "") << json.substr(0, 300);
-  EXPECT_NE(error.find("some/file.trace"), std::string::npos) << error;
-  for (const std::string& part : parts)
-    EXPECT_NE(error.find(part), std::string::npos) << "no '" << part << "' in: " << error;
+  EXPECT_TRUE(error.contains("some/file.trace")) << error;
+  for (const std::string& part : parts) EXPECT_TRUE(error.contains(part)) << "no '" << part << "' in: " << error;
 }
 
 TEST(TraceParser, EveryFieldArrivesWhereItBelongs) {

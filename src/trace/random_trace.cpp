@@ -39,11 +39,8 @@ class Maker {
   TensorId add_tensor(std::string_view name, TensorKind kind, bool persistent) {
     const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
     const std::uint64_t bytes = 1 + (chance(4) ? below(5000) : below(options_.bytes_most));
-    trace_.tensors.push_back({.name = fmt::format("{}{}", name, id.value),
-                              .bytes = {bytes},
-                              .kind = kind,
-                              .persistent = persistent,
-                              .carried_from = std::nullopt});
+    trace_.tensors.push_back(
+        {.name = fmt::format("{}{}", name, id.value), .bytes = {bytes}, .kind = kind, .persistent = persistent});
     return id;
   }
 
@@ -72,10 +69,10 @@ class Maker {
 
   void access(std::vector<Access>& accesses, TensorId tensor) {
     const Bytes size = trace_[tensor].bytes;
-    accesses.push_back({.tensor = tensor, .begin = {}, .end = size});
+    accesses.push_back({.tensor = tensor, .end = size});
     if (!options_.partial_accesses || !chance(4)) return;
     accesses.back() = {.tensor = tensor, .begin = {below(size.value)}, .end = size, .sparse = chance(3)};
-    if (chance(2)) accesses.push_back({.tensor = tensor, .begin = {}, .end = {1 + below(size.value)}});
+    if (chance(2)) accesses.push_back({.tensor = tensor, .end = {1 + below(size.value)}});
   }
 
   void add_forward(std::uint32_t layer, TensorId in) {

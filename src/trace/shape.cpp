@@ -20,7 +20,7 @@ void append(std::vector<std::uint64_t>& values, std::span<const Access> accesses
 }  // namespace
 
 TraceShape shape_of(const Trace& trace) {
-  TraceShape shape{.kernels = trace.kernels.size(), .tensors = trace.tensors.size(), .names = {}, .uses = {}};
+  TraceShape shape{.kernels = trace.kernels.size(), .tensors = trace.tensors.size()};
   std::vector<std::uint64_t> values;
   for (const Tensor& tensor : trace.tensors)
     values.insert(values.end(), {tensor.bytes.value, static_cast<std::uint64_t>(tensor.kind), tensor.persistent,

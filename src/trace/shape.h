@@ -12,8 +12,8 @@ namespace spillway {
 // shape.
 struct TraceShape {
   std::uint64_t kernels = 0, tensors = 0;  // how many
-  std::string names;                       // hash of the kernels' names
-  std::string uses;                        // hash of the tensors and of what each kernel does with them
+  std::string names{};                     // hash of the kernels' names
+  std::string uses{};                      // hash of the tensors and of what each kernel does with them
   friend bool operator==(const TraceShape&, const TraceShape&) = default;
 };
 TraceShape shape_of(const Trace& trace);

@@ -25,7 +25,7 @@ struct Tensor {
   // Set for a tensor that is not persistent and alive when the iteration starts: its bytes are those that this tensor
   // (often itself) held at the end of the iteration before. Example: gradients that the next iteration's zero_grad
   // frees.
-  std::optional<TensorId> carried_from;
+  std::optional<TensorId> carried_from = {};
 
   friend bool operator==(const Tensor&, const Tensor&) = default;
 };
@@ -33,7 +33,7 @@ struct Tensor {
 // The bytes [begin, end) of a tensor that a kernel reads or writes.
 struct Access {
   TensorId tensor;
-  Bytes begin;
+  Bytes begin = {};
   Bytes end;
   bool sparse = false;  // it touches rows within these bytes that nobody knows beforehand (an embedding)
 
@@ -45,11 +45,11 @@ struct Kernel {
   std::string name;
   Phase phase = Phase::other;
   Nanos duration;
-  Nanos gap;  // host time between the end of the kernel before and this one's start
-  std::vector<Access> reads;
-  std::vector<Access> writes;
-  std::vector<TensorId> frees;  // tensors that die when this kernel has ended
-  std::optional<double> flops;  // floating-point operations, where known
+  Nanos gap = {};  // host time between the end of the kernel before and this one's start
+  std::vector<Access> reads = {};
+  std::vector<Access> writes = {};
+  std::vector<TensorId> frees = {};  // tensors that die when this kernel has ended
+  std::optional<double> flops = {};  // floating-point operations, where known
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
@@ -58,8 +58,8 @@ struct Kernel {
 struct Trace {
   std::string name;
   std::string source;  // where it came from: "g10", "pytorch 2.13.0", ...
-  std::vector<Tensor> tensors;
-  std::vector<Kernel> kernels;
+  std::vector<Tensor> tensors = {};
+  std::vector<Kernel> kernels = {};
 
   const Tensor& operator[](TensorId id) const { return tensors[id.value]; }
   const Kernel& operator[](KernelId id) const { return kernels[id.value]; }

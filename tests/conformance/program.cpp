@@ -12,17 +12,10 @@ namespace spillway {
 Trace random_program(std::uint64_t seed, std::uint32_t kernels) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return random() % limit; };
-  Trace trace{.name = "program " + std::to_string(seed), .source = "test", .tensors = {}, .kernels = {}};
+  Trace trace{.name = "program " + std::to_string(seed), .source = "test"};
   std::vector<TensorId> alive;
   for (std::uint32_t at = 0; at < kernels; ++at) {
-    Kernel kernel{.name = "kernel" + std::to_string(at),
-                  .phase = Phase::forward,
-                  .duration = Nanos{1000},
-                  .gap = {},
-                  .reads = {},
-                  .writes = {},
-                  .frees = {},
-                  .flops = {}};
+    Kernel kernel{.name = "kernel" + std::to_string(at), .phase = Phase::forward, .duration = Nanos{1000}};
     std::ranges::shuffle(alive, random);
     const auto whole = [&](TensorId tensor) { return Access{tensor, {}, trace[tensor].bytes}; };
     const std::size_t reads = std::min<std::size_t>(alive.size(), below(4));

@@ -112,9 +112,8 @@ TEST_P(CpuMachineTest, ACopyGivesItsSlotToWhatHasNoOther) {
 
 TEST_P(CpuMachineTest, OfSeveralCleanBlocksThoseThatHaveChangedAreWritten) {
   bool fails = false;
-  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer& t) { return t.write && fails ? EIO : 0; });
-  }});
+  Rig rig = CpuMachineTest::rig(
+      {.around_io = around<FailingIo>([&](const Transfer& t) { return t.write && fails ? EIO : 0; })});
   rig.ask(Populate{{{0}, 3}});
   for (std::uint32_t index = 0; index < 3; ++index) fill(rig.block(index), kBlock, index);
   EXPECT_TRUE(rig.move(1, {{0}, 3}, Tier::device, Tier::ssd));

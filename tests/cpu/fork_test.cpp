@@ -112,11 +112,10 @@ TEST_P(ForkTest, EachOfManyChildrenSeesItsOwnMomentAndLeavesNothing) {
 }
 
 // Lets the run loop read what it is told when the test wants it to.
-class HeldIo final : public BlockIo {
+class HeldIo final : public AroundIo {
  public:
   HeldIo(std::unique_ptr<BlockIo> io, std::atomic<bool>& held, std::atomic<bool>& waits)
-      : io_(std::move(io)), held_(held), waits_(waits) {}
-  void start(const Transfer& transfer) override { io_->start(transfer); }
+      : AroundIo(std::move(io)), held_(held), waits_(waits) {}
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
     auto result = io_->wait(ended, timeout);
     waits_ = held_.load();
@@ -125,7 +124,6 @@ class HeldIo final : public BlockIo {
   }
 
  private:
-  std::unique_ptr<BlockIo> io_;
   std::atomic<bool>&held_, &waits_;
 };
 
@@ -133,7 +131,7 @@ TEST_P(ForkTest, WhatAnotherThreadMakesDuringTheForkDoesNotReadAsZeroes) {
   std::atomic<bool> held{false}, waits{false};
   PagerConfig roomy = config();
   roomy.device = 400_MiB;  // Dead blocks stay where they are.
-  roomy.around_io = [&](std::unique_ptr<BlockIo> io) { return std::make_unique<HeldIo>(std::move(io), held, waits); };
+  roomy.around_io = around<HeldIo>(std::ref(held), std::ref(waits));
   auto pager = started(roomy);
   std::byte* dead = granted(*pager, kLarge);
   granted(*pager, kLarge);  // keeps the hole as small as it is
@@ -284,7 +282,7 @@ TEST_P(ForkTest, AChildWhoseBytesCouldNotBeKeptIsEndedAndTheParentIsNot) {
   EXPECT_TRUE(all_hold(tensors, 100));
   EXPECT_LE(pager->stats().peak[Tier::ssd], tight.ssd_capacity);
   pager.reset();
-  EXPECT_NE(why.find("--ssd-capacity"), std::string::npos) << why;
+  EXPECT_TRUE(why.contains("--ssd-capacity")) << why;
 }
 
 TEST_P(ForkTest, AChildAndItsParentShareTheSpaceThatIsTooLittleForAllThatTheChildCouldWant) {
@@ -304,9 +302,7 @@ TEST_P(ForkTest, AChildIsEndedWhereTheDiskFails) {
   std::atomic<bool> fails{false};
   PagerConfig failing = config();
   failing.device = 400_MiB;  // All is there: the disk is needed for the child alone.
-  failing.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return fails ? EIO : 0; });
-  };
+  failing.around_io = around<FailingIo>([&](const Transfer&) { return fails ? EIO : 0; });
   auto pager = started(failing);
   const auto tensors = more_than_fits(*pager);
   fails = true;
@@ -325,9 +321,7 @@ TEST_P(ForkTest, ABlockThatCouldNotBeKeptEndsOnlyTheChildThatAsksForIt) {
   std::atomic<bool> fails{false};
   PagerConfig failing = config();
   failing.device = 400_MiB;
-  failing.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return fails ? EIO : 0; });
-  };
+  failing.around_io = around<FailingIo>([&](const Transfer&) { return fails ? EIO : 0; });
   auto pager = started(failing);
   const auto tensors = more_than_fits(*pager);
   WaitingChild asks([&] { return holds(tensors[0], kLarge, 0) ? 0 : 1; });
@@ -363,14 +357,14 @@ void go_on(Pager& pager, const std::vector<std::byte*>& tensors, std::size_t see
   EXPECT_TRUE(all_hold(tensors, seed));
 }
 
+// What is read for a child is no whole block.
+constexpr auto kIsAChilds = [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; };
+
 TEST_P(ForkTest, NobodyButTheChildWaitsForWhatItReads) {
   HoldingIo::Held held;
   PagerConfig roomy = config();
   roomy.ssd_capacity = 1024_MiB;
-  roomy.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<HoldingIo>(std::move(io), held,
-                                       [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; });
-  };
+  roomy.around_io = around<HoldingIo>(std::ref(held), kIsAChilds);
   auto pager = started(roomy);
   const auto tensors = more_than_fits(*pager);  // The first ones are away, the last one is there.
   WaitingChild waits([&] { return all_hold(tensors, 0) ? 0 : 1; });
@@ -395,10 +389,7 @@ TEST_P(ForkTest, AChildIsNotGivenWhatIsLostWhileItIsRead) {
   HoldingIo::Held held;
   PagerConfig tight = config();
   tight.ssd_capacity = 160_MiB;  // for the tensors, not for what children may want
-  tight.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<HoldingIo>(std::move(io), held,
-                                       [](const Transfer& transfer) { return transfer.bytes < kBlockBytes.value; });
-  };
+  tight.around_io = around<HoldingIo>(std::ref(held), kIsAChilds);
   auto pager = started(tight);
   const auto tensors = more_than_fits(*pager);
   WaitingChild child([&] { return holds(tensors[1], ChildServer::kPieceBytes, 1) ? 0 : 1; });
@@ -417,9 +408,7 @@ TEST_P(ForkTest, OnlyWhoWritesMoreThanIsKeptAtATimeWaits) {
   HoldingIo::Held held;
   PagerConfig roomy = config();
   roomy.device = 400_MiB;  // All is there: what is written is kept for children.
-  roomy.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<HoldingIo>(std::move(io), held, [](const Transfer& transfer) { return transfer.write; });
-  };
+  roomy.around_io = around<HoldingIo>(std::ref(held), [](const Transfer& transfer) { return transfer.write; });
   auto pager = started(roomy);
   const auto tensors = more_than_fits(*pager);
   const std::vector<std::byte*> read_only(tensors.begin() + 1, tensors.end());
@@ -456,7 +445,7 @@ TEST_P(ForkTest, AChildThatCannotBeServedIsToldWhyAndDies) {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV && all_hold(tensors, 0) ? 7 : 0;
   });
   EXPECT_EQ(WEXITSTATUS(end.status), 7) << end.status;
-  EXPECT_NE(end.text.find("spawn"), std::string::npos) << end.text;
+  EXPECT_TRUE(end.text.contains("spawn")) << end.text;
   EXPECT_TRUE(all_hold(tensors, 0));
 }
 
@@ -501,7 +490,7 @@ TEST_P(ForkTest, ChildrenOfARandomProgramSeeItsTensorsAsTheyWere) {
   small.device = kBlockBytes * 12;
   small.ssd_capacity = 1024_MiB;
   small.keeps_copies = true;
-  small.around_io = [&](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), kSeed); };
+  small.around_io = around<SlowIo>(kSeed);
   auto pager = started(small);
   std::atomic<bool> stop{false};
   std::thread other([&] {

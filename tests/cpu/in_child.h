@@ -14,6 +14,7 @@ namespace spillway {
 struct ChildEnd {
   int status = 0;
   std::string text;  // what it wrote to stderr
+  bool exits_with(int code) const { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
 };
 // Forks; the child ends with the status that `body` returns.
 template <class F>

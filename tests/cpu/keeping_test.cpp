@@ -1,6 +1,4 @@
 // What waits, and for how long, until blocks are kept that forked processes still see. See Note [Keeping blocks].
-#include <sys/socket.h>
-
 #include <thread>
 
 #include "machine_rig.h"
@@ -13,11 +11,11 @@ struct Wanted {
   static constexpr BlockRange all{{0}, 6};
   HoldingIo::Held held;
   Rig rig;
-  std::optional<UniqueFd> childs;  // its end of the socket
+  std::optional<Rig::Forked> forked;
 
-  using Make = std::function<Rig(CpuMachineOptions)>;
-  explicit Wanted(const Make& make, Tier where = Tier::device)
-      : rig(make({.host_frames = all.count, .around_io = around()})) {
+  explicit Wanted(Rig (*make)(CpuMachineOptions), Tier where = Tier::device)
+      : rig(make({.host_frames = all.count,
+                  .around_io = around<HoldingIo>(std::ref(held), [](const Transfer& one) { return one.id >= 64; })})) {
     rig.machine->inbox().allocated({0}, all);
     rig.machine->inbox().kernel_done({{0}}, true);
     EXPECT_TRUE(std::holds_alternative<Allocated>(rig.next()));
@@ -25,18 +23,8 @@ struct Wanted {
     rig.ask(Populate{all});
     for (std::uint32_t index = 0; index < all.count; ++index) fill(rig.block(index), kBlock, index);
     EXPECT_TRUE(where == Tier::device || rig.move(100, all, Tier::device, where));
-    int sockets[2];
-    CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
-    childs.emplace(sockets[1]);
-    std::optional<std::uint32_t> could_want;
-    std::thread script([&] {
-      could_want = rig.machine->children().begin_fork(UniqueFd(sockets[0]));
-      rig.machine->children().fork_is_over();
-      rig.machine->inbox().kernel_done({{0}}, true);
-    });
-    EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
-    script.join();
-    EXPECT_EQ(could_want, std::optional(all.count));
+    forked.emplace(rig.fork());
+    EXPECT_EQ(forked->could_want, std::optional(all.count));
     rig.machine->children().allow(all.count);
     held.on = true;
   }
@@ -65,18 +53,10 @@ struct Wanted {
       if (!holds(rig.block(index), kBlock, index)) return false;
     return true;
   }
-
- private:
-  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around() {
-    return [this](std::unique_ptr<BlockIo> io) {
-      return std::make_unique<HoldingIo>(std::move(io), held,
-                                         [](const Transfer& transfer) { return transfer.id >= 64; });
-    };
-  }
 };
 
 TEST_P(CpuMachineTest, AMoveThatIsGivenUpEndsOnceItsBlocksAreKept) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); });
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); });
   one.rig.ask(Move{.id = {1}, .blocks = one.all, .from = Tier::device, .to = Tier::ssd, .urgency = Urgency::need});
   one.rig.ask(Cancel{{1}});
   if (moves()) {  // Nothing protects what is moved back.
@@ -91,7 +71,7 @@ TEST_P(CpuMachineTest, AMoveThatIsGivenUpEndsOnceItsBlocksAreKept) {
 }
 
 TEST_P(CpuMachineTest, WhatComesFromHostMemoryComesOnceItIsKept) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); }, Tier::host);
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); }, Tier::host);
   one.rig.ask(Move{.id = {1}, .blocks = one.all, .from = Tier::host, .to = Tier::device, .urgency = Urgency::need});
   one.until_held(KeptBlocks::kMostWrites);
   EXPECT_FALSE(one.rig.machine->is_mapped({5}));
@@ -102,7 +82,7 @@ TEST_P(CpuMachineTest, WhatComesFromHostMemoryComesOnceItIsKept) {
 }
 
 TEST_P(CpuMachineTest, WhatComesFromTheSsdNeedsNoSecondCopyToBeKept) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); }, Tier::ssd);
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); }, Tier::ssd);
   EXPECT_TRUE(one.rig.move(1, one.all, Tier::ssd, Tier::device));
   EXPECT_TRUE(one.hold_their_bytes());
   EXPECT_EQ(one.held.count, 0u);
@@ -111,7 +91,7 @@ TEST_P(CpuMachineTest, WhatComesFromTheSsdNeedsNoSecondCopyToBeKept) {
 }
 
 TEST_P(CpuMachineTest, HostFramesOfTheDeadAreFreeOnceTheirBytesAreKept) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); }, Tier::host);
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); }, Tier::host);
   one.rig.ask(Populate{{{10}, 3}});
   one.dies();
   one.rig.ask(Discard{one.all, Tier::host});
@@ -127,7 +107,7 @@ TEST_P(CpuMachineTest, HostFramesOfTheDeadAreFreeOnceTheirBytesAreKept) {
 }
 
 TEST_P(CpuMachineTest, FramesOfTheDeadAreFreeOnceTheirBytesAreKept) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); });
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); });
   one.dies();
   one.rig.ask(Discard{one.all, Tier::device});
   one.until_held(KeptBlocks::kMostWrites);
@@ -141,7 +121,7 @@ TEST_P(CpuMachineTest, FramesOfTheDeadAreFreeOnceTheirBytesAreKept) {
 }
 
 TEST_P(CpuMachineTest, ABlockMayLeaveWhileAThreadWaitsToWriteToIt) {
-  Wanted one([](const CpuMachineOptions& options) { return CpuMachineTest::rig(options); });
+  Wanted one([](CpuMachineOptions options) { return CpuMachineTest::rig(std::move(options)); });
   std::thread script([&] {
     for (std::uint32_t index = 0; index <= KeptBlocks::kMostWrites; ++index) one.rig.block(index)[0] = std::byte{1};
     one.rig.machine->inbox().kernel_done({{7}}, true);

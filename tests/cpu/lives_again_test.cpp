@@ -1,6 +1,4 @@
 // See Note [A dead block that lives again] of the machine.
-#include <sys/socket.h>
-
 #include <optional>
 #include <thread>
 
@@ -129,18 +127,7 @@ TEST_P(CpuMachineTest, AForkedChildWantsNothingOfWhatHasHadNoFrame) {
   all.live_again();
   all.rig.ask(Populate{all.others});
   all.hear_of_it();
-  int sockets[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
-  const UniqueFd childs(sockets[1]);
-  std::optional<std::uint32_t> wanted;
-  std::thread script([&] {
-    wanted = machine.children().begin_fork(UniqueFd(sockets[0]));
-    machine.children().fork_is_over();
-    machine.inbox().kernel_done({{0}}, true);
-  });
-  EXPECT_TRUE(std::holds_alternative<KernelDone>(all.rig.next()));
-  script.join();
-  EXPECT_EQ(wanted, std::optional(all.frames));
+  EXPECT_EQ(all.rig.fork().could_want, std::optional(all.frames));
 }
 
 // One that waits for its first frame and its neighbours, which have theirs, leave and come together.
@@ -159,9 +146,7 @@ struct BlankBetween : LiveAgain {
 
 TEST_P(CpuMachineTest, WhatWaitsForItsFirstFrameWaitsAgainWhenItsNeighbourCannotLeave) {
   int writes_fail = EIO;
-  BlankBetween one(CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return writes_fail; });
-  }}));
+  BlankBetween one(CpuMachineTest::rig({.around_io = around<FailingIo>([&](const Transfer&) { return writes_fail; })}));
   Rig& rig = one.rig;
   EXPECT_FALSE(rig.move(1, {{one.before}, 2}, Tier::device, Tier::ssd));
   writes_fail = 0;
@@ -175,10 +160,8 @@ TEST_P(CpuMachineTest, WhatWaitsForItsFirstFrameWaitsAgainWhenItsNeighbourCannot
 
 TEST_P(CpuMachineTest, WhatHasHadNoFrameStaysAwayWhenItsNeighbourCannotCome) {
   int reads_fail = EIO;
-  BlankBetween one(CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io),
-                                       [&](const Transfer& transfer) { return transfer.write ? 0 : reads_fail; });
-  }}));
+  BlankBetween one(CpuMachineTest::rig(
+      {.around_io = around<FailingIo>([&](const Transfer& transfer) { return transfer.write ? 0 : reads_fail; })}));
   Rig& rig = one.rig;
   EXPECT_TRUE(rig.move(1, {{one.before}, 2}, Tier::device, Tier::ssd));
   rig.ask(Populate{one.living});

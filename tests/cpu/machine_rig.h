@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -45,6 +48,24 @@ struct Rig {
     EXPECT_TRUE(std::holds_alternative<Faulted>(next()));
     ask(Populate{{{0}, 1}});
     script.join();
+  }
+  // A fork of which only the moment is here.
+  struct Forked {
+    std::optional<std::uint32_t> could_want;
+    UniqueFd childs;  // its end of the socket
+  };
+  Forked fork() {
+    int sockets[2];
+    CHECK(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+    Forked forked{.could_want = {}, .childs = UniqueFd(sockets[1])};
+    std::thread script([&] {
+      forked.could_want = machine->children().begin_fork(UniqueFd(sockets[0]));
+      machine->children().fork_is_over();
+      machine->inbox().kernel_done({{0}}, true);
+    });
+    EXPECT_TRUE(std::holds_alternative<KernelDone>(next()));
+    script.join();
+    return forked;
   }
   bool move(std::uint32_t id, BlockRange blocks, Tier from, Tier to, bool clean = false) {
     ask(Move{.id = {id}, .blocks = blocks, .from = from, .to = to, .urgency = Urgency::need, .clean = clean});

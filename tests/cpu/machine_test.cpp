@@ -41,13 +41,10 @@ TEST_P(CpuMachineTest, BlocksThatLeaveComeBackWithTheirBytes) {
 
 TEST_P(CpuMachineTest, WhatIsUrgentIsReadBesideAFewOfWhatIsPlanned) {
   std::vector<std::uint32_t> reads;
-  Rig rig = CpuMachineTest::rig(
-      {.device_frames = 40, .around_io = [&](std::unique_ptr<BlockIo> io) -> std::unique_ptr<BlockIo> {
-         return std::make_unique<FailingIo>(std::move(io), [&](const Transfer& transfer) {
-           if (!transfer.write) reads.push_back(transfer.id);
-           return 0;
-         });
-       }});
+  Rig rig = CpuMachineTest::rig({.device_frames = 40, .around_io = around<FailingIo>([&](const Transfer& transfer) {
+                                                        if (!transfer.write) reads.push_back(transfer.id);
+                                                        return 0;
+                                                      })});
   rig.ask(Populate{{{0}, 10}});
   for (std::uint32_t index = 0; index < 10; ++index) fill(rig.block(index), kBlock, index);
   ASSERT_TRUE(rig.move(1, {{0}, 9}, Tier::device, Tier::ssd));
@@ -67,16 +64,15 @@ TEST_P(CpuMachineTest, APlannedArrivalKeepsTheDiskAtWork) {
   std::size_t under_way = 0, most = 0, least_before_the_last = SIZE_MAX;
   std::uint32_t read = 0;
   constexpr std::uint32_t kBlocks = 12;
-  Rig rig = CpuMachineTest::rig(
-      {.device_frames = 70, .around_io = [&](std::unique_ptr<BlockIo> io) -> std::unique_ptr<BlockIo> {
-         return std::make_unique<OneByOneIo>(std::move(io), [&](bool write, bool ends) {
-           if (write) return;
-           if (ends && read + under_way < kBlocks) least_before_the_last = std::min(least_before_the_last, under_way);
-           ends ? --under_way : ++under_way;
-           read += ends;
-           most = std::max(most, under_way);
-         });
-       }});
+  Rig rig = CpuMachineTest::rig({.device_frames = 70, .around_io = around<OneByOneIo>([&](bool write, bool ends) {
+                                                        if (write) return;
+                                                        if (ends && read + under_way < kBlocks)
+                                                          least_before_the_last =
+                                                              std::min(least_before_the_last, under_way);
+                                                        ends ? --under_way : ++under_way;
+                                                        read += ends;
+                                                        most = std::max(most, under_way);
+                                                      })});
   rig.ask(Populate{{{0}, kBlocks}});
   ASSERT_TRUE(rig.move(1, {{0}, kBlocks / 2}, Tier::device, Tier::ssd));
   ASSERT_TRUE(rig.move(2, {{kBlocks / 2}, kBlocks / 2}, Tier::device, Tier::ssd));
@@ -106,10 +102,8 @@ TEST_P(CpuMachineTest, TheSsdsRatesAreKnownOnceEnoughHasMoved) {
 // What has failed is not under way any more.
 TEST_P(CpuMachineTest, AfterManyFailuresTransfersStillStart) {
   int reads_fail = 0;
-  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io),
-                                       [&](const Transfer& transfer) { return transfer.write ? 0 : reads_fail; });
-  }});
+  Rig rig = CpuMachineTest::rig(
+      {.around_io = around<FailingIo>([&](const Transfer& transfer) { return transfer.write ? 0 : reads_fail; })});
   rig.ask(Populate{{{0}, 2}});
   fill(rig.block(0), 2 * kBlock, 1);
   ASSERT_TRUE(rig.move(1, {{0}, 2}, Tier::device, Tier::ssd));
@@ -177,10 +171,9 @@ TEST_P(CpuMachineTest, AWriteDuringAnEvictionIsNotLost) {
 
 TEST_P(CpuMachineTest, AFailedWriteKeepsTheBlockAndAFailedReadKeepsTheCopy) {
   int writes_fail = EIO, reads_fail = 0;
-  Rig rig = CpuMachineTest::rig({.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(
-        std::move(io), [&](const Transfer& transfer) { return transfer.write ? writes_fail : reads_fail; });
-  }});
+  Rig rig = CpuMachineTest::rig({.around_io = around<FailingIo>([&](const Transfer& transfer) {
+                                   return transfer.write ? writes_fail : reads_fail;
+                                 })});
   rig.ask(Populate{{{0}, 2}});
   fill(rig.block(0), 2 * kBlock, 1);
   rig.ask(Move{.id = {1}, .blocks = {{0}, 2}, .from = Tier::device, .to = Tier::ssd, .urgency = Urgency::need});

@@ -106,8 +106,7 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
     const JournalOfATest journal;
     PagerConfig config = PagerTest::config();
     if (seed == 2) config.online = make_deepum;
-    if (seed == 1)
-      config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<SlowIo>(std::move(io), 1); };
+    if (seed == 1) config.around_io = around<SlowIo>(1);
     config.journal = journal.options();
     config.keeps_copies = seed == 1;
     auto pager = started(config);

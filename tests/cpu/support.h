@@ -55,11 +55,28 @@ inline void PrintTo(EvictionMethod method, std::ostream* out) { *out << to_text(
     if (auto tried = ::spillway::Userfault::open(); !tried) GTEST_SKIP() << tried.error().message; \
   } while (false)
 
+// What a machine's transfers go through (around_io): an Io made with these arguments.
+template <class Io, class... A>
+auto around(A... arguments) {
+  return [... arguments = std::move(arguments)](std::unique_ptr<BlockIo> io) -> std::unique_ptr<BlockIo> {
+    return std::make_unique<Io>(std::move(io), arguments...);
+  };
+}
+
+class AroundIo : public BlockIo {
+ public:
+  explicit AroundIo(std::unique_ptr<BlockIo> io) : io_(std::move(io)) {}
+  void start(const Transfer& transfer) override { io_->start(transfer); }
+
+ protected:
+  std::unique_ptr<BlockIo> io_;
+};
+
 // Makes the transfers fail for which `fails` says so, after they have happened.
-class FailingIo final : public BlockIo {
+class FailingIo final : public AroundIo {
  public:
   using Fails = std::function<int(const Transfer&)>;  // 0 or an errno
-  FailingIo(std::unique_ptr<BlockIo> io, Fails fails) : io_(std::move(io)), fails_(std::move(fails)) {}
+  FailingIo(std::unique_ptr<BlockIo> io, Fails fails) : AroundIo(std::move(io)), fails_(std::move(fails)) {}
 
   void start(const Transfer& transfer) override {
     if (const int error = fails_(transfer); error != 0) errors_.push_back({transfer.id, error});
@@ -79,13 +96,12 @@ class FailingIo final : public BlockIo {
   }
 
  private:
-  std::unique_ptr<BlockIo> io_;
   Fails fails_;
   std::vector<Completion> errors_;
 };
 
 // Holds back the ends of the transfers for which `which` says so.
-class HoldingIo final : public BlockIo {
+class HoldingIo final : public AroundIo {
  public:
   struct Held {
     std::atomic<bool> on{false};
@@ -93,7 +109,7 @@ class HoldingIo final : public BlockIo {
   };
   using Which = std::function<bool(const Transfer&)>;
   HoldingIo(std::unique_ptr<BlockIo> io, Held& held, Which which)
-      : io_(std::move(io)), held_(held), which_(std::move(which)) {}
+      : AroundIo(std::move(io)), held_(held), which_(std::move(which)) {}
 
   void start(const Transfer& transfer) override {
     if (which_(transfer)) chosen_.insert(transfer.id);
@@ -115,7 +131,6 @@ class HoldingIo final : public BlockIo {
   }
 
  private:
-  std::unique_ptr<BlockIo> io_;
   Held& held_;
   Which which_;
   std::set<std::uint32_t> chosen_;
@@ -124,10 +139,10 @@ class HoldingIo final : public BlockIo {
 
 // Ends one transfer at a time, in the order in which they started, and tells when each starts and ends, on the run
 // loop's thread.
-class OneByOneIo final : public BlockIo {
+class OneByOneIo final : public AroundIo {
  public:
   using Tell = std::function<void(bool write, bool ends)>;
-  OneByOneIo(std::unique_ptr<BlockIo> io, Tell tell) : io_(std::move(io)), tell_(std::move(tell)) {}
+  OneByOneIo(std::unique_ptr<BlockIo> io, Tell tell) : AroundIo(std::move(io)), tell_(std::move(tell)) {}
 
   void start(const Transfer& transfer) override {
     started_.push_back(transfer);
@@ -151,18 +166,15 @@ class OneByOneIo final : public BlockIo {
     return std::ranges::find(held_, started_.front().id, &Completion::id);
   }
 
-  std::unique_ptr<BlockIo> io_;
   Tell tell_;
   std::deque<Transfer> started_;
   std::vector<Completion> held_;
 };
 
 // A slow disk: each transfer's end is told some milliseconds late, in any order.
-class SlowIo final : public BlockIo {
+class SlowIo final : public AroundIo {
  public:
-  SlowIo(std::unique_ptr<BlockIo> io, std::uint64_t seed) : io_(std::move(io)), random_(seed) {}
-
-  void start(const Transfer& transfer) override { io_->start(transfer); }
+  SlowIo(std::unique_ptr<BlockIo> io, std::uint64_t seed) : AroundIo(std::move(io)), random_(seed) {}
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
     constexpr std::chrono::microseconds kTurn{1000};
     const std::size_t before = ended.size();
@@ -178,7 +190,6 @@ class SlowIo final : public BlockIo {
   }
 
  private:
-  std::unique_ptr<BlockIo> io_;
   std::mt19937_64 random_;
   std::vector<Completion> late_;
 };

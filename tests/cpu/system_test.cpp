@@ -146,17 +146,15 @@ TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZero
     struct stat status{};
     for (const int fd : reopened)
       if (::fstat(fd, &status) != 0 || status.st_size != 0) return 5;
-    for (std::size_t index = 0; index < 6; ++index)
-      if (!holds(tensors[index], kLarge, index)) return 3;
-    return 4;
+    return all_hold(tensors, 0) ? 4 : 3;
   });
-  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
-  EXPECT_NE(end.text.find("spillway: "), std::string::npos);
+  EXPECT_TRUE(end.exits_with(1)) << end.status << end.text;
+  EXPECT_TRUE(end.text.contains("spillway: "));
 }
 
 // One kernel that does nothing, and a plan for it that is followed from now on.
 std::shared_ptr<const RunPlan> follow_a_plan(Pager& pager) {
-  FollowedPlan followed{.id = {1}, .kernels = 1, .commands = {}, .homes = {}, .rows = {}, .births = {{}}};
+  FollowedPlan followed{.id = {1}, .kernels = 1, .births = {{}}};
   followed.homes = {{{pager.range().blocks() - 1}, 1}};
   followed.rows = {{followed.homes.front(), {{0}}}};
   const auto plan = std::make_shared<const RunPlan>(std::move(followed));
@@ -179,8 +177,8 @@ TEST_P(PagerSystemTest, AKernelDoesNotWaitForEverWhereTheScriptHasClosedAllDescr
     pager->kernel_ready(pager->this_stream(), {.plan = plan.get(), .kernel = {0}, .execution = {}}, extents);
     return 4;
   });
-  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
-  EXPECT_NE(end.text.find("os.closerange"), std::string::npos) << end.text;
+  EXPECT_TRUE(end.exits_with(1)) << end.status << end.text;
+  EXPECT_TRUE(end.text.contains("os.closerange")) << end.text;
 }
 
 TEST_P(PagerSystemTest, PagesThatTheScriptDropsAreZeroesWhereverTheirBlockGoes) {
@@ -220,8 +218,8 @@ TEST_P(PagerSystemTest, ATensorThatIsMovedToOtherAddressesEndsTheRunRatherThanRe
       if (elsewhere == MAP_FAILED) return 0;
       return static_cast<std::byte*>(elsewhere)[100] == std::byte{} ? 3 : 4;
     });
-    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status << end.text;
-    EXPECT_NE(end.text.find("mremap"), std::string::npos) << end.text;
+    EXPECT_TRUE(end.exits_with(1)) << end.status << end.text;
+    EXPECT_TRUE(end.text.contains("mremap")) << end.text;
   }
 }
 
@@ -235,15 +233,11 @@ TEST_P(PagerSystemTest, TensorsThatTheScriptProtectsKeepTheirBytes) {
       std::byte* pages = tensors[index] + (4096 - reinterpret_cast<std::uintptr_t>(tensors[index]) % 4096);
       if (::mprotect(pages, kLarge / 2 / 4096 * 4096, PROT_READ) != 0) return 2;
     }
-    for (int round = 0; round < 2; ++round)
-      for (std::size_t index = 0; index < kTensors; ++index)
-        if (!holds(tensors[index], kLarge, index)) return 3;
-    return 0;
+    return all_hold(tensors, 0) && all_hold(tensors, 0) ? 0 : 3;
   });
   // What cannot leave any more may end the run, but with a word.
-  const bool ended =
-      WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1 && end.text.find("mprotect") != std::string::npos;
-  EXPECT_TRUE(ended || (WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0)) << end.status << end.text;
+  const bool ended = end.exits_with(1) && end.text.contains("mprotect");
+  EXPECT_TRUE(ended || end.exits_with(0)) << end.status << end.text;
 }
 
 TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
@@ -257,15 +251,13 @@ TEST_P(PagerSystemTest, LockedPagesLeaveByCopyAndByMoveEndTheRunWithAWord) {
       if (::syscall(SYS_mlock, tensors.back(), kLarge) != 0) return 2;  // AddressSanitizer's mlock() does nothing.
       fill(tensors.back(), kLarge, index);
     }
-    for (std::size_t index = 0; index < 6; ++index)
-      if (!holds(tensors[index], kLarge, index)) return 3;
-    return 0;
+    return all_hold(tensors, 0) ? 0 : 3;
   });
   if (GetParam().method == EvictionMethod::copy) {
-    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
+    EXPECT_TRUE(end.exits_with(0)) << end.status << end.text;
   } else {
-    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
-    EXPECT_NE(end.text.find("mlock"), std::string::npos) << end.text;
+    EXPECT_TRUE(end.exits_with(1)) << end.status << end.text;
+    EXPECT_TRUE(end.text.contains("mlock")) << end.text;
   }
 }
 
@@ -328,9 +320,9 @@ TEST_P(PagerSystemTest, WhenAllTiersAreFullAnAllocationFailsWithTheirNumbersAndL
     tensors.push_back(static_cast<std::byte*>(*memory));
     fill(tensors.back(), 10 << 20, tensors.size());
   }
-  EXPECT_NE(refusal.find("device memory 80 MiB"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("ssd 100 MiB"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("raise --ssd-capacity"), std::string::npos) << refusal;
+  EXPECT_TRUE(refusal.contains("device memory 80 MiB")) << refusal;
+  EXPECT_TRUE(refusal.contains("ssd 100 MiB")) << refusal;
+  EXPECT_TRUE(refusal.contains("raise --ssd-capacity")) << refusal;
   EXPECT_GE(tensors.size(), (80 + config.host.value / (1 << 20) + 100 - 32) / 10 - 2);
   for (std::size_t index = 0; index < tensors.size(); ++index) EXPECT_TRUE(holds(tensors[index], 10 << 20, index + 1));
   EXPECT_FALSE(pager->allocate(SIZE_MAX).has_value());
@@ -351,10 +343,10 @@ TEST_P(PagerSystemTest, ARefusalTellsWhatTensorsHoldFromTheBlocksThatTheyTakeAnd
     return memory ? "granted" : memory.error().message;
   };
   const std::string text = refusal(Bytes{80_MiB} + config.host + 100_MiB - 32_MiB - 90_MiB);
-  EXPECT_NE(text.find("tensors take 50 MiB already in 100 MiB of blocks of 2 MiB;"), std::string::npos) << text;
+  EXPECT_TRUE(text.contains("tensors take 50 MiB already in 100 MiB of blocks of 2 MiB;")) << text;
   const std::string more_than_there_is = refusal(1_GiB);
-  EXPECT_EQ(more_than_there_is.find("no hole"), std::string::npos) << more_than_there_is;
-  EXPECT_NE(more_than_there_is.find("raise --ssd-capacity"), std::string::npos) << more_than_there_is;
+  EXPECT_FALSE(more_than_there_is.contains("no hole")) << more_than_there_is;
+  EXPECT_TRUE(more_than_there_is.contains("raise --ssd-capacity")) << more_than_there_is;
 }
 
 TEST_P(PagerSystemTest, ALimitOnFileSizesIsAnOutOfMemoryNotASignal) {
@@ -371,26 +363,23 @@ TEST_P(PagerSystemTest, ALimitOnFileSizesIsAnOutOfMemoryNotASignal) {
     }
     return 2;
   });
-  EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 0) << end.status << end.text;
+  EXPECT_TRUE(end.exits_with(0)) << end.status << end.text;
 }
 
 TEST_P(PagerSystemTest, TransfersThatFailNowAndThenCostTimeOnly) {
   PagerConfig config = PagerTest::config();
   std::atomic<int> transfers{0};
-  config.around_io = [&](std::unique_ptr<BlockIo> io) {
-    return std::make_unique<FailingIo>(std::move(io), [&](const Transfer&) { return ++transfers % 7 == 0 ? EIO : 0; });
-  };
+  config.around_io = around<FailingIo>([&](const Transfer&) { return ++transfers % 7 == 0 ? EIO : 0; });
   auto pager = started(config);
   const auto tensors = more_than_fits(*pager);
   for (std::size_t index = 0; index < 6; ++index) EXPECT_TRUE(holds(tensors[index], kLarge, index)) << index;
 }
 
 // Each transfer's end is told a tenth of a second late.
-class LateIo final : public BlockIo {
+class LateIo final : public AroundIo {
  public:
-  explicit LateIo(std::unique_ptr<BlockIo> io) : io_(std::move(io)) {}
+  using AroundIo::AroundIo;
 
-  void start(const Transfer& transfer) override { io_->start(transfer); }
   Result<> wait(std::vector<Completion>& ended, std::optional<std::chrono::microseconds> timeout) override {
     constexpr std::chrono::microseconds kTurn{5'000};
     const std::size_t before = ended.size();
@@ -406,13 +395,12 @@ class LateIo final : public BlockIo {
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::unique_ptr<BlockIo> io_;
   std::deque<std::pair<Clock::time_point, Completion>> late_;
 };
 
 TEST_P(PagerSystemTest, ADiskThatTakesATenthOfASecondCostsTimeOnly) {
   PagerConfig config = PagerTest::config();
-  config.around_io = [](std::unique_ptr<BlockIo> io) { return std::make_unique<LateIo>(std::move(io)); };
+  config.around_io = around<LateIo>();
   config.device = kBlockBytes * 20;
   auto pager = started(config);
   constexpr std::size_t kBytes = 8 * kBlockBytes.value;
@@ -436,23 +424,18 @@ TEST_P(PagerSystemTest, ADiskThatTakesOrGivesNothingEndsTheRunWithAMessage) {
     const ChildEnd end = in_child([&] {
       PagerConfig config = PagerTest::config();
       config.journal = journal.options();
-      config.around_io = [writes, error](std::unique_ptr<BlockIo> io) {
-        return std::make_unique<FailingIo>(
-            std::move(io), [writes, error](const Transfer& transfer) { return transfer.write == writes ? error : 0; });
-      };
+      config.around_io =
+          around<FailingIo>([writes, error](const Transfer& transfer) { return transfer.write == writes ? error : 0; });
       auto pager = started(config);
       const auto tensors = more_than_fits(*pager);
-      for (std::size_t index = 0; index < 6; ++index)
-        if (!holds(tensors[index], kLarge, index)) return 3;
-      return 0;
+      return all_hold(tensors, 0) ? 0 : 3;
     });
-    EXPECT_TRUE(WIFEXITED(end.status) && WEXITSTATUS(end.status) == 1) << end.status;
-    EXPECT_NE(end.text.find(words), std::string::npos) << end.text;
+    EXPECT_TRUE(end.exits_with(1)) << end.status << end.text;
+    EXPECT_TRUE(end.text.contains(words)) << end.text;
     const Replay replay = journal.replayed();
     EXPECT_EQ(replay.end, Replay::End::failed);
-    EXPECT_NE(replay.why.find(writes ? "no other tier takes them" : "cannot be read back"), std::string::npos)
-        << replay.why;
-    EXPECT_NE(end.text.find(spill_directory()), std::string::npos) << end.text;
+    EXPECT_TRUE(replay.why.contains(writes ? "no other tier takes them" : "cannot be read back")) << replay.why;
+    EXPECT_TRUE(end.text.contains(spill_directory())) << end.text;
   }
 }
 
@@ -465,13 +448,13 @@ TEST(PagerConfiguration, WhatCannotWorkIsRefusedWithTheReason) {
   PagerConfig config = small_config(EvictionMethod::copy);
   config.check_least_budget = true;
   config.device = least_device_budget() - Bytes{1};
-  EXPECT_NE(refusal(config).find("too little"), std::string::npos) << refusal(config);
+  EXPECT_TRUE(refusal(config).contains("too little")) << refusal(config);
   config.device = {std::uint64_t{1} << 50};
-  EXPECT_NE(refusal(config).find("of memory that there is here"), std::string::npos) << refusal(config);
+  EXPECT_TRUE(refusal(config).contains("of memory that there is here")) << refusal(config);
   config.device = least_device_budget();
   EXPECT_EQ(refusal(config), "started");
   config.ssd_directory = "/dev/shm";
-  EXPECT_NE(refusal(config).find("tmpfs"), std::string::npos) << refusal(config);
+  EXPECT_TRUE(refusal(config).contains("tmpfs")) << refusal(config);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What bad input gets on the command line: one error that names the file and what to do, a status that says so, and no file.
 
-Uses `$SPILLWAY`, and the trace beside this file, spoilt in as many ways as there are cases.
+Uses `$SPILLWAY`, and the trace beside this file, spoilt.
 """
 import json
 import os
@@ -16,64 +16,22 @@ TRACE = json.loads((HERE / "six_layers.trace").read_text())
 A100_TOML = subprocess.run([SPILLWAY, "machines", "a100", "--toml"], check=True, capture_output=True, text=True).stdout
 A100 = ["--machine", "a100", "--set", "device.memory=3GiB"]
 
-
-def spoilt(*path, value):
-    """The trace with one value exchanged."""
-    trace = json.loads(json.dumps(TRACE))
-    place = trace
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = value
-    return json.dumps(trace)
-
-
-def traces():
-    whole = json.dumps(TRACE)
-    dead = json.loads(whole)
-    carried = {tensor.get("carried_from") for tensor in dead["tensors"]}
-    freed = next(tensor for kernel in dead["kernels"] for tensor in kernel["frees"] if tensor not in carried)
-    dead["kernels"][-1]["reads"].append(freed)
-    return {
-        "empty": "",
-        "truncated": whole[: len(whole) // 2],
-        "no UTF-8": b"\xff\xfe" + whole.encode(),
-        "deep": "[" * 100_000,
-        "not a trace": '{"hello": 1}',
-        "cut zstd": b"\x28\xb5\x2f\xfd\x00",
-        "version 2": spoilt("version", value=2),
-        "unknown key": spoilt("colour", value=1),
-        "duplicate id": spoilt("tensors", 1, "id", value=0),
-        "unknown id": spoilt("kernels", 0, "reads", value=[9999]),
-        "size 0": spoilt("tensors", 0, "bytes", value=0),
-        "size over 2^63": spoilt("tensors", 0, "bytes", value=2**63 + 1),
-        "negative size": spoilt("tensors", 0, "bytes", value=-5),
-        "negative duration": spoilt("kernels", 0, "duration_ns", value=-1),
-        "long duration": spoilt("kernels", 0, "duration_ns", value=2**62),
-        "NaN": whole.replace('"duration_ns": ', '"duration_ns": NaN', 1),
-        "infinite": spoilt("kernels", 0, "duration_ns", value=1e400).replace("Infinity", "1e400"),
-        "dead tensor": json.dumps(dead),
-        "no kernels": spoilt("kernels", value=[]),
-    }
+# One for each that refuses: what else they refuse, the tests beside them say.
+TRACES = {
+    "truncated": json.dumps(TRACE)[:1000],
+    "cut zstd": b"\x28\xb5\x2f\xfd\x00",
+    "no kernels": json.dumps(TRACE | {"kernels": []}),
+}
+MACHINES = {"no bandwidth": ("link.to_device = \"0GB/s\"", "link"), "many dots": ("a" + ".a" * 100_000 + " = 1", "line 1")}
 
 
 def plans(plan):
-    text = json.dumps(plan)
     return {
-        "not JSON": text[:-5],
+        "not JSON": json.dumps(plan)[:-5],
         "unknown policy": json.dumps(plan | {"policy": "magic"}),
         "policy without plans": json.dumps(plan | {"policy": "uvm"}),
-        "of another trace": text.replace(plan["trace"]["hash"], "0" * len(plan["trace"]["hash"])),
         "unknown tensor": json.dumps(plan | {"evictions": [{"tensor": 999, "after_kernel": 0, "to": "ssd"}]}),
-        "key twice": text.replace("{", '{"policy": "g10", ', 1),
     }
-
-
-MACHINES = {
-    "no bandwidth": ("link.to_device = \"0GB/s\"", "link"),
-    "unknown key": ("device.colour = \"blue\"", "colour"),
-    "not TOML": ("[device", "line"),
-    "many dots": ("a" + ".a" * 100_000 + " = 1", "line 1"),
-}
 
 
 def fails(what, file, *arguments, status=(1,)):
@@ -98,7 +56,7 @@ def main():
             path.write_bytes(content if isinstance(content, bytes) else content.encode())
             return str(path)
 
-        for what, content in traces().items():
+        for what, content in TRACES.items():
             file = write("bad.trace", content)
             good &= fails(what, file, "show", file)
             good &= fails(what, file, "plan", file, "--policy", "g10", *A100, "-o", str(output))
@@ -112,9 +70,8 @@ def main():
             file = write("bad.toml", content)
             good &= fails(what, named, "plan", trace, "--policy", "g10", "--machine", file, "-o", str(output))
         config = (HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config").read_text()
-        for what, content in {"cut": config[: len(config) // 2], "empty": "", "binary": b"\x00\xff" * 50}.items():
-            file = write("bad.config", content)
-            good &= fails(what, file, "import", "g10", file, "-o", str(output))
+        file = write("bad.config", config[: len(config) // 2])
+        good &= fails("cut", file, "import", "g10", file, "-o", str(output))
         for what, arguments in {
             "frobnicate": ["frobnicate"], "magic": ["plan", trace, "--policy", "magic", *A100],
             "z9": ["plan", trace, "--policy", "g10", "--machine", "z9"],

@@ -16,6 +16,20 @@ namespace spillway {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The least budget grows with the CPUs that a run may use.
+void keep_two_cpus() {
+  cpu_set_t all, two;
+  CPU_ZERO(&two);
+  CHECK(::sched_getaffinity(0, sizeof all, &all) == 0);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++cpu)
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &two);
+  CHECK(::sched_setaffinity(0, sizeof two, &two) == 0);
+}
+
+}  // namespace
+
 std::string text_of(const fs::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
@@ -39,15 +53,6 @@ void Program::SetUp() {
 
 void Program::TearDown() {
   if (!folder.empty()) fs::remove_all(folder.parent_path());
-}
-
-void keep_two_cpus() {
-  cpu_set_t all, two;
-  CPU_ZERO(&two);
-  CHECK(::sched_getaffinity(0, sizeof all, &all) == 0);
-  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&two) < 2; ++cpu)
-    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &two);
-  CHECK(::sched_setaffinity(0, sizeof two, &two) == 0);
 }
 
 Ended Program::spillway(const std::vector<std::string>& arguments) const {

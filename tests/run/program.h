@@ -30,9 +30,6 @@ struct Program : testing::Test {
   std::filesystem::path program;
 };
 
-// The least budget grows with the CPUs that a run may use.
-void keep_two_cpus();
-
 std::string text_of(const std::filesystem::path& file);  // empty if there is none
 
 }  // namespace spillway

@@ -25,10 +25,10 @@ TEST_F(ReplayCommand, SaysThatAllIsEqualAndWhereTheRunStood) {
   const Ended ended = spillway({"replay", "."});
   EXPECT_EQ(ended.status, 0) << ended.err;
   EXPECT_EQ(ended.err, "");
-  EXPECT_NE(ended.out.find("500 events"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find("all equal"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find(" of 32 MiB (peak 32 MiB)"), std::string::npos) << ended.out;
-  EXPECT_NE(ended.out.find("event 500 ("), std::string::npos) << ended.out;
+  EXPECT_TRUE(ended.out.contains("500 events")) << ended.out;
+  EXPECT_TRUE(ended.out.contains("all equal")) << ended.out;
+  EXPECT_TRUE(ended.out.contains(" of 32 MiB (peak 32 MiB)")) << ended.out;
+  EXPECT_TRUE(ended.out.contains("event 500 (")) << ended.out;
   const auto report = nlohmann::json::parse(spillway({"replay", "run.journal", "--json"}).out);
   EXPECT_EQ(report.at("equal"), true);
   EXPECT_EQ(report.at("events"), 500);
@@ -57,9 +57,9 @@ TEST_F(ReplayCommand, StopsAtTheFirstCommandThatDiffersAndShowsBoth) {
   const std::string place = "event " + std::to_string(event) + " (";
   const Ended ended = spillway({"replay", ".", "--before", "3"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.err.find(place), std::string::npos) << ended.err;
-  EXPECT_NE(ended.err.find("was 'cancel move 12345' in the run and is '"), std::string::npos) << ended.err;
-  EXPECT_NE(ended.out.find("  > cancel move 12345\n"), std::string::npos) << ended.out;
+  EXPECT_TRUE(ended.err.contains(place)) << ended.err;
+  EXPECT_TRUE(ended.err.contains("was 'cancel move 12345' in the run and is '")) << ended.err;
+  EXPECT_TRUE(ended.out.contains("  > cancel move 12345\n")) << ended.out;
   const auto report = nlohmann::json::parse(spillway({"replay", ".", "--json", "--before", "3"}).out);
   EXPECT_EQ(report.at("end"), "difference");
   const auto& difference = report.at("difference");
@@ -71,12 +71,12 @@ TEST_F(ReplayCommand, StopsAtTheFirstCommandThatDiffersAndShowsBoth) {
 
 TEST_F(ReplayCommand, WhatIsNoJournalIsAnErrorThatNamesTheFile) {
   const std::string missing = spillway({"replay", "none"}).err;
-  EXPECT_NE(missing.find("cannot read none: No such file"), std::string::npos) << missing;
-  EXPECT_NE(missing.find("`spillway run --record DIR` writes DIR/run.journal"), std::string::npos) << missing;
+  EXPECT_TRUE(missing.contains("cannot read none: No such file")) << missing;
+  EXPECT_TRUE(missing.contains("`spillway run --record DIR` writes DIR/run.journal")) << missing;
   rewrite("{}");
   const Ended ended = spillway({"replay", "."});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.err.find("run.journal is no journal"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("run.journal is no journal")) << ended.err;
   EXPECT_EQ(ended.out, "");
 }
 

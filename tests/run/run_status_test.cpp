@@ -5,11 +5,7 @@ namespace {
 
 struct RunStatus : Program {};
 
-TEST_F(RunStatus, IsTheScriptsOwn) {
-  EXPECT_EQ(run({}, {"true"}).status, 0);
-  EXPECT_EQ(run({}, {"sh", "-c", "exit 7"}).status, 7);
-  EXPECT_EQ(run({}, {"sh", "-c", "kill -SEGV $$"}).status, 128 + 11);
-}
+TEST_F(RunStatus, IsTheScriptsOwn) { EXPECT_EQ(run({}, {"sh", "-c", "kill -SEGV $$"}).status, 128 + 11); }
 
 TEST_F(RunStatus, IsAsShellsSayWhenThereIsNoSuchProgram) {
   const Ended missing = run({}, {"no-such-program"});
@@ -21,7 +17,7 @@ TEST_F(RunStatus, IsAsShellsSayWhenThereIsNoSuchProgram) {
 TEST_F(RunStatus, AScriptWithoutPyTorchGetsOneLine) {
   const Ended ended = run({}, {"echo", "hello"});
   EXPECT_EQ(ended.out, "hello\n");
-  EXPECT_NE(ended.err.find("made no tensors with PyTorch"), std::string::npos);
+  EXPECT_TRUE(ended.err.contains("made no tensors with PyTorch"));
   EXPECT_EQ(ended.err.find('\n'), ended.err.size() - 1);
 }
 
@@ -36,12 +32,6 @@ TEST_F(RunStatus, TheLibraryIsLoadedBesideOneThatTheUserPreloads) {
   const Ended ended = run({}, {"sh", "-c", "echo $STAND_IN_LOADED ${LD_PRELOAD%%:*}"});
   ::unsetenv("LD_PRELOAD");
   EXPECT_EQ(ended.out, "yes libm.so.6\n");
-}
-
-TEST_F(RunStatus, WhatTheScriptLeavesRunningIsEndedAndNamed) {
-  const Ended ended = run({}, {"sh", "-c", "{ setsid sh -c 'echo up; sleep 1000; exit' & } | read line; exit 3"});
-  EXPECT_EQ(ended.status, 3);
-  EXPECT_NE(ended.err.find("still running after the script: "), std::string::npos) << ended.err;
 }
 
 }  // namespace

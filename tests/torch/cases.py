@@ -82,6 +82,20 @@ def script(name, *arguments):
     return [sys.executable, os.path.join(SCRIPTS, name), *arguments]
 
 
+def read_json(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def file_system(image, size):
+    """An empty one, in this file."""
+    if not os.path.exists("/sbin/mkfs.ext4"):
+        skip("there is no /sbin/mkfs.ext4")
+    with open(image, "wb") as file:
+        file.truncate(size)
+    subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+
+
 def least_memory():
     return f"{32 * len(os.sched_getaffinity(0))}MiB"
 
@@ -93,10 +107,7 @@ def run(spillway, command, *options, memory=None, before=()):
         path = os.path.join(folder, "report.json")
         limits = ["--device-memory", memory or least_memory(), "--json", path]
         done = subprocess.run([*before, spillway, "run", *limits, *options, "--", *command], capture_output=True, text=True, timeout=300)
-        if not os.path.exists(path):
-            return done, None
-        with open(path, encoding="utf-8") as file:
-            return done, json.load(file)
+        return done, read_json(path) if os.path.exists(path) else None
 
 
 def without_times(printed):

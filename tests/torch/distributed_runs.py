@@ -1,12 +1,11 @@
 """distributed_runs.py SPILLWAY: torchrun starts `spillway run` for each rank, as docs/guide.md says."""
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from cases import MIB, check, least_memory, main, normal, script
+from cases import MIB, check, least_memory, main, normal, read_json, script
 
 RANKS = 2
 LIMITED = 'exec "$0" run --device-memory "$1" --json "$2/report-$RANK.json" -- "$3" "$4" "$2"'
@@ -35,8 +34,7 @@ def ranks_that_average_gradients(spillway):
         results = train(folder, "sh", "-c", LIMITED, spillway, memory, folder, *training)
         check(results == expected, results, expected)
         for rank in range(RANKS):
-            with open(os.path.join(folder, f"report-{rank}.json"), encoding="utf-8") as file:
-                report = json.load(file)
+            report = read_json(folder, f"report-{rank}.json")
             check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
             check(report["moved_bytes"]["ssd_to_device"] > 32 * MIB and not report["unmanaged_processes"], report)
             print("ok rank", rank, report["moved_bytes"], "faults", report["faults"], flush=True)

@@ -7,13 +7,11 @@ import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from cases import MIB, check, main, normal, run, script, skip
+from cases import MIB, check, file_system, main, normal, run, script, skip
 
 
 @normal()
 def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spillway):
-    if not os.path.exists("/sbin/mkfs.ext4"):
-        skip("there is no /sbin/mkfs.ext4")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         disk = os.path.join(folder, "disk")
         os.mkdir(disk)
@@ -22,9 +20,7 @@ def a_disk_that_is_full_is_an_error_before_or_pytorchs_error_during_the_run(spil
             """What starts a program with a small file system of its own on `disk`, which is gone some time after it: so each
             has another image."""
             image = os.path.join(folder, f"image{number}")
-            with open(image, "wb") as file:
-                file.truncate(112 * MIB)
-            subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+            file_system(image, 112 * MIB)
             return ["unshare", "-m", "sh", "-c", f'mount -o loop "$0" "$1" && {then} && shift && exec "$@"', image, disk]
 
         if subprocess.run([*mounted(0), "true"], capture_output=True).returncode != 0:
@@ -57,16 +53,12 @@ def leave_holes(path, size):
 
 @normal()
 def two_runs_share_a_small_disk_and_give_it_back_at_their_ends(spillway):
-    if not os.path.exists("/sbin/mkfs.ext4"):
-        skip("there is no /sbin/mkfs.ext4")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         image, disk, mine, other = (os.path.join(folder, name) for name in ("image", "disk", "mine", "other"))
         os.mkdir(disk)
         os.mkfifo(mine)
         os.mkfifo(other)
-        with open(image, "wb") as file:
-            file.truncate(320 * MIB)
-        subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+        file_system(image, 320 * MIB)
         if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True).returncode != 0:
             skip("this user may not mount a file system")
         try:

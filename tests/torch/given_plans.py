@@ -5,22 +5,15 @@ import json
 import os
 import random
 import subprocess
-import sys
 import tempfile
 
-from cases import SCRIPTS, check, long, main, normal
-
-SCRIPT = os.path.join(SCRIPTS, "two_layers.py")
-MEMORY = "64MiB"
+import cases
+from cases import check, long, main, normal, read_json, script
 
 
-def run(spillway, folder, width, *options):
+def run(spillway, width, *options):
     """The script's lines, and the report."""
-    path = os.path.join(folder, "report.json")
-    command = [spillway, "run", "--device-memory", MEMORY, "--json", path, *options, "--", sys.executable, SCRIPT, str(width)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    with open(path, encoding="utf-8") as file:
-        report = json.load(file)
+    done, report = cases.run(spillway, script("two_layers.py", str(width)), *options, memory="64MiB")
     check(done.returncode == 0, done.stderr)
     return done.stdout, report
 
@@ -52,13 +45,11 @@ def commands(trace, chance):
 @long()
 def a_plan_made_wrong_on_purpose_changes_no_result(spillway):
     with tempfile.TemporaryDirectory() as folder:
-        expected, _ = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
-        with open(os.path.join(folder, "blocks.plan"), encoding="utf-8") as plan, \
-             open(os.path.join(folder, "blocks.trace"), encoding="utf-8") as trace:
-            plan, trace = json.load(plan), json.load(trace)
+        expected, _ = run(spillway, 2048, "--policy", "g10", "--record", folder)
+        plan, trace = read_json(folder, "blocks.plan"), read_json(folder, "blocks.trace")
         for seed in (1, 2):
             wrong = changed(plan, folder, **commands(trace, random.Random(seed)))
-            printed, report = run(spillway, folder, 2048, "--plan", wrong)
+            printed, report = run(spillway, 2048, "--plan", wrong)
             check(report["plan"] and report["plan"]["read_from"] == wrong, seed, report["plan"], report["notices"])
             check(printed == expected, seed, printed, expected)
             print("ok a wrong plan, faults", [iteration["faults"] for iteration in report["iterations"]], flush=True)
@@ -67,30 +58,28 @@ def a_plan_made_wrong_on_purpose_changes_no_result(spillway):
 @normal()
 def plans_of_other_runs(spillway):
     with tempfile.TemporaryDirectory() as folder:
-        expected, first = run(spillway, folder, 2048, "--policy", "g10", "--record", folder)
+        expected, first = run(spillway, 2048, "--policy", "g10", "--record", folder)
         check(first["plan"] and first["plan"]["read_from"] is None, first)
         file = first["plan_file"]
         check(file == os.path.join(folder, "blocks.plan"), file)
         shown = subprocess.run([spillway, "show", file], capture_output=True, text=True, check=True).stdout
         check(" evictions (" in shown and "aten::mm" in shown, shown)
         shown = subprocess.run([spillway, "show", file, "--json"], capture_output=True, text=True, check=True).stdout
-        with open(file, encoding="utf-8") as text:
-            plan = json.load(text)
+        plan = read_json(file)
         check(json.loads(shown)["moves"] == len(plan["evictions"]) + len(plan["prefetches"]) > 0, shown)
         print("ok the plan is written and shown", flush=True)
 
-        printed, report = run(spillway, folder, 2048, "--plan", file, "--record", os.path.join(folder, "again"))
+        printed, report = run(spillway, 2048, "--plan", file, "--record", os.path.join(folder, "again"))
         check(printed == expected and report["plan"]["read_from"] == file, report["plan"], report["notices"])
-        with open(report["plan_file"], encoding="utf-8") as text:
-            again = json.load(text)
+        again = read_json(report["plan_file"])
         check(all(again[key] == plan[key] for key in ("policy", "evictions", "prefetches")), again)
         print("ok the next run follows it", flush=True)
 
-        _, report = run(spillway, folder, 2304, "--plan", file)
+        _, report = run(spillway, 2304, "--plan", file)
         check("it was made for another iteration than this run's: it has " in "".join(report["notices"]), report["notices"])
         check(not report["plan"] or report["plan"]["read_from"] is None, report["plan"])
         bad = changed(plan, folder, evictions=[{"tensor": 4_000_000_000, "after_kernel": 0, "to": "ssd"}])
-        printed, report = run(spillway, folder, 2048, "--plan", bad)
+        printed, report = run(spillway, 2048, "--plan", bad)
         check("evictions[0]: there is no tensor 4000000000" in "".join(report["notices"]), report["notices"])
         check(printed == expected and (not report["plan"] or report["plan"]["read_from"] is None), report["plan"])
         print("ok another iteration's plan and a senseless one are refused", flush=True)

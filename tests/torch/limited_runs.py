@@ -1,13 +1,13 @@
 """limited_runs.py SPILLWAY: PyTorch scripts with a quarter of the memory that they use do what they do with all of it, and
 however they end, the report says how."""
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from cases import MIB, SCRIPTS, check, long, main, normal, quick, run, script
+from cases import MIB, SCRIPTS, check, long, main, normal, quick, read_json, run, script
+
 
 @quick(cpus=2)
 @normal("--eviction-path", "copy", cpus=2)
@@ -52,8 +52,7 @@ def a_recorded_iteration_survives_any_end(spillway):
     with tempfile.TemporaryDirectory() as folder:
         done, report = run(spillway, command, "--record", folder)
         check(done.returncode == 137 and report["iteration_count"] == 5, done.returncode, report)
-        with open(report["trace_file"], encoding="utf-8") as file:
-            check(any(kernel["name"].startswith("aten::lstm") for kernel in json.load(file)["kernels"]))
+        check(any(kernel["name"].startswith("aten::lstm") for kernel in read_json(report["trace_file"])["kernels"]))
         # A slip of the pen does not cost it.
         done, _ = run(spillway, ["no-such-program"], "--record", folder)
         check(done.returncode == 127 and os.path.exists(report["trace_file"]), done.returncode, done.stderr)

@@ -2,11 +2,18 @@
 goes on with few page faults, with the results of a run that has all the memory; so does one that changes."""
 
 import itertools
-import json
 import os
 import tempfile
 
-from cases import EXAMPLES, SCRIPTS, check, half_of, long, main, normal, train
+from cases import EXAMPLES, SCRIPTS, check, half_of, long, main, normal, read_json, train
+
+
+def with_half(spillway, policy, *script, memory=half_of):
+    """The report of a run with half the memory that the script needs, or that part, and with the results of one that has all."""
+    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
+    printed, report = train(spillway, memory(unlimited), policy, *script)
+    check(printed == expected, printed, expected)
+    return report
 
 
 def check_costs(report, named=False):
@@ -75,10 +82,7 @@ def results_in_another_place_each_time(spillway):
 @long("furthest-lean")
 def tensors_that_are_replaced(spillway, policy):
     """No plan moves them, but what else moves was predicted with them."""
-    script = (SCRIPTS, "averages.py")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), policy, *script)
-    check(printed == expected, printed, expected)
+    report = with_half(spillway, policy, SCRIPTS, "averages.py")
     planned = report["iterations"][-1]["phase"] == "planned"
     check(planned or policy == "auto", report["iterations"])  # Which may find paging as good, or give its plan up.
     if planned:
@@ -94,8 +98,7 @@ def host_memory(spillway, *sizes):
         with tempfile.TemporaryDirectory() as results:
             record = os.path.join(results, "record")
             printed, report = train(spillway, "128MiB", "furthest-ahead", *script, options=("--host-memory", host, "--record", record))
-            with open(os.path.join(record, "blocks.plan"), encoding="utf-8") as file:
-                to_host = [eviction for eviction in json.load(file)["evictions"] if eviction["to"] == "host"]
+            to_host = [eviction for eviction in read_json(record, "blocks.plan")["evictions"] if eviction["to"] == "host"]
         check(printed == expected, printed, expected)
         moved, last = report["moved_bytes"], report["iterations"][-1]
         check(report["peak_host_bytes"] <= report["host_budget_bytes"], report)
@@ -107,11 +110,8 @@ def host_memory(spillway, *sizes):
 
 @normal()
 def a_script_that_changes(spillway):
-    script = (SCRIPTS, "larger_batch.py", "24", "20", "9", "3072", "4096")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), "g10", *script)
+    report = with_half(spillway, "g10", SCRIPTS, "larger_batch.py", "24", "20", "9", "3072", "4096")
     faults = [iteration["faults"] for iteration in report["iterations"]]
-    check(printed == expected, printed, expected)
     check(report["replans"] >= 1 and report["plan"]["followed_since_iteration"] > 12, report)  # The batch changes at the tenth.
     check(faults[10] > 10 > faults[-1], faults)
     print("ok another plan when the batch has changed, faults", faults, flush=True)
@@ -135,10 +135,7 @@ def a_script_that_outgrows_its_memory(spillway):
 @long()
 def models_in_turns(spillway):
     """Whose turn it is their memory tells, and who is long overdue is no part of the next plan."""
-    script = (SCRIPTS, "takes_turns.py")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), "g10", *script)
-    check(printed == expected, printed, expected)
+    report = with_half(spillway, "g10", SCRIPTS, "takes_turns.py")
     iterations, rounds = report["iterations"], 8
     moved = [iteration["moved_in_bytes"] for iteration in iterations]
     check(iterations[rounds - 1]["planned_operators"] == iterations[rounds - 1]["operators"], iterations)
@@ -164,10 +161,7 @@ def scripts_that_never_settle(spillway):
 @normal("numpy")
 def frozen_weights(spillway, way=""):
     """What operators say they write, against the bytes: nothing of what they left unsaid has changed, unless through numpy."""
-    script = (SCRIPTS, "frozen.py", *way.split())
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), "g10-clean", *script)
-    check(printed == expected, printed, expected)
+    report = with_half(spillway, "g10-clean", SCRIPTS, "frozen.py", *way.split())
     check(report["plan"]["policy"] == "g10-clean", report)
     check(way or report["clean_drops_bytes"] > 20 << 20, report["clean_drops_bytes"], report["moved_bytes"])
     check((report["unseen_writes"] > 0) == (way == "numpy"), report["unseen_writes"])
@@ -180,10 +174,7 @@ def inference(spillway, *ways):
     """No iteration is planned for, and what is only read is written once all the same, but under DeepUM as published."""
     written = {}
     for policy, *through in (way.split(":") for way in ways):
-        script = (SCRIPTS, "infers.py", *through)
-        expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-        printed, report = train(spillway, half_of(unlimited), policy, *script)
-        check(printed == expected, printed, expected)
+        report = with_half(spillway, policy, SCRIPTS, "infers.py", *through)
         check(report["plan"] is None, report["plan"])
         check((report["unseen_writes"] > 0) == bool(through), report["unseen_writes"])
         check((report["clean_drops_bytes"] > 0) == (policy != "deepum"), policy, report["clean_drops_bytes"])
@@ -211,35 +202,21 @@ def gradients_that_are_read_late(spillway, *way):
 @long()
 def evaluations_of_the_same_shape(spillway):
     """They are no part of the planned iteration: the one after them is followed as any other."""
-    script = (SCRIPTS, "evaluates.py")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, f"{unlimited['peak_device_bytes'] * 65 // 100 >> 20}MiB", "g10", *script)
-    check(printed == expected, printed, expected)
+    report = with_half(spillway, "g10", SCRIPTS, "evaluates.py", memory=lambda all: f"{all['peak_device_bytes'] * 65 // 100 >> 20}MiB")
     faults = [iteration["faults"] for iteration in report["iterations"]]
     check(report["plan"]["adopted_at_iteration"] <= 7 and max(faults[7], faults[9]) < 10, faults)  # They come before these.
     print("ok evaluations of the same shape, faults", faults, flush=True)
 
 
 @long()
-def a_plan_that_loses(spillway):
-    """A plan under which iterations wait longer than before is given up, for good."""
-    script = (SCRIPTS, "touches_beside.py")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), "auto", *script)
-    names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"])]
-    check(printed == expected, printed, expected)
-    check(names == ["demand paging", "learning", "planned", "learning"], names, report["iterations"])
-    check(report["plan"]["given_up_because"] == "slower", report["plan"])
-
-
-@long()
-def a_plan_that_loses_where_iterations_come_apart(spillway):
-    script = (SCRIPTS, "touches_beside.py", "apart")
-    expected, unlimited = train(spillway, "4GiB", "uvm", *script)
-    printed, report = train(spillway, half_of(unlimited), "auto", *script)
-    names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in report["iterations"][7::2])]
-    check(printed == expected, printed, expected)
-    check(names == ["planned", "learning"], names, report["iterations"])
+@long("apart")
+def a_plan_that_loses(spillway, *apart):
+    """A plan under which iterations wait longer than before is given up, for good; also where every second iteration is another one."""
+    report = with_half(spillway, "auto", SCRIPTS, "touches_beside.py", *apart)
+    looked_at = report["iterations"][7::2] if apart else report["iterations"]
+    names = [name for name, _ in itertools.groupby(iteration["phase"] for iteration in looked_at)]
+    before = [] if apart else ["demand paging", "learning"]
+    check(names == [*before, "planned", "learning"], names, report["iterations"])
     check(report["plan"]["given_up_because"] == "slower", report["plan"])
 
 

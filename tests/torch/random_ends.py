@@ -5,7 +5,6 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import uuid

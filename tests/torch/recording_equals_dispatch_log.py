@@ -6,13 +6,12 @@ logged operators that it consists of: kParts says which. What is born and dies w
 depends on how operators are made up inside.
 """
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from cases import HERE, SCRIPTS, long, main, normal
+from cases import HERE, SCRIPTS, long, main, normal, read_json
 
 kParts = {
     "aten::conv2d": ["aten::convolution"],
@@ -191,10 +190,8 @@ def the_same(with_session, script, steps="1"):
         path = os.path.join(SCRIPTS, script)
         subprocess.run([sys.executable, os.path.join(HERE, "dispatch_log.py"), path], **quiet)
         subprocess.run([with_session, trace, "0", "--", sys.executable, path], **quiet)
-        with open(log, encoding="utf-8") as file:
-            entries, died_at_end = plain_iteration(json.load(file), int(steps))
-        with open(trace, encoding="utf-8") as file:
-            recorded = json.load(file)
+        entries, died_at_end = plain_iteration(read_json(log), int(steps))
+        recorded = read_json(trace)
     print(f"{len(recorded['kernels'])} kernels against {len(entries)} logged operators")
     Comparison(recorded, entries, died_at_end).run()
 

@@ -1,27 +1,21 @@
 """recordings.py WITH_SESSION: what the hook records of the scripts beside this file."""
 
 import collections
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-from cases import SCRIPTS, check, long, main, normal
+from cases import SCRIPTS, check, long, main, normal, read_json
 
 
-def run(with_session, script, iteration=0, environment=None):
+def run(with_session, script, *arguments, iteration=0):
     """The trace, or None, and what the hook said in the session."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "x.trace")
-        command = [with_session, path, str(iteration), "--", sys.executable, os.path.join(SCRIPTS, script)]
-        result = subprocess.run(
-            command, capture_output=True, text=True, check=True, env=dict(os.environ, OMP_NUM_THREADS="1", **(environment or {}))
-        )
-        trace = None
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                trace = json.load(file)
+        command = [with_session, path, str(iteration), "--", sys.executable, os.path.join(SCRIPTS, script), *arguments]
+        result = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        trace = read_json(path) if os.path.exists(path) else None
     said = collections.defaultdict(str, (line.partition(" ")[::2] for line in result.stderr.splitlines()))
     return trace, said
 
@@ -88,12 +82,10 @@ def an_old_optimizer_may_call_a_closure(with_session):
 
 @long()
 def steps_within_the_backward_pass_are_one(with_session):
-    trace, said = run(with_session, "steps_in_backward.py")
-    check(said["iterations"] == "6", said)
-    check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
-    trace, said = run(with_session, "steps_in_backward_beside.py")
-    check(said["iterations"] == "6", said)
-    check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
+    for beside in ([], ["beside"]):
+        trace, said = run(with_session, "steps_in_backward.py", *beside)
+        check(said["iterations"] == "6", said)
+        check(names(trace).count("aten::linear") == 10 and kinds(trace)["optimizer_state"] == 20, kinds(trace))
 
 
 @normal()

@@ -8,15 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-from cases import EXAMPLES, check, long, main, normal
+from cases import EXAMPLES, check, long, main, normal, train
 
 RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
-
-
-def recording(spillway, folder, *options, steps):
-    report = os.path.join(folder, "report.json")
-    command = [spillway, "run", "--record", folder, "--json", report, *options, "--", sys.executable]
-    return command + [os.path.join(EXAMPLES, RESNET[0]), *RESNET[1:], str(steps)], report
 
 
 def replayed(spillway, folder, status=0):
@@ -28,11 +22,7 @@ def replayed(spillway, folder, status=0):
 @normal(cpus=2)
 def run_that_learns_and_plans(spillway):
     with tempfile.TemporaryDirectory() as folder:
-        command, path = recording(spillway, folder, "--device-memory", "256MiB", "--policy", "auto", steps=8)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        check(done.returncode == 0, done.stderr)
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
+        _, report = train(spillway, "256MiB", "auto", EXAMPLES, *RESNET, "8", options=("--record", folder))
         check(report["journal_file"] == os.path.join(folder, "run.journal"), report)
         check(report["plan"] and report["faults"] > 0, "there was no pressure", report)
         replay = replayed(spillway, folder)
@@ -52,11 +42,7 @@ def run_that_learns_and_plans(spillway):
 def run_that_fits(spillway):
     """Nothing in it wakes those who decide; all the same its journal has all of it."""
     with tempfile.TemporaryDirectory() as folder:
-        command, path = recording(spillway, folder, "--device-memory", "3GiB", steps=6)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        check(done.returncode == 0, done.stderr)
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
+        _, report = train(spillway, "3GiB", "auto", EXAMPLES, *RESNET, "6", options=("--record", folder))
         check(sum(report["moved_bytes"].values()) == 0, report)
         replay = replayed(spillway, folder)
         check(replay["equal"] and replay["end"] == "script_ended" and replay["iterations"] == 6, replay)
@@ -66,7 +52,8 @@ def run_that_fits(spillway):
 @long()
 def run_that_is_killed(spillway):
     with tempfile.TemporaryDirectory() as folder:
-        command, _ = recording(spillway, folder, "--device-memory", "256MiB", "--quiet", steps=1000)
+        line = [sys.executable, os.path.join(EXAMPLES, RESNET[0]), *RESNET[1:], "1000"]
+        command = [spillway, "run", "--record", folder, "--device-memory", "256MiB", "--quiet", "--", *line]
         script = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         for line in script.stdout:
             if line.startswith("step 4 "):

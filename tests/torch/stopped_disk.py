@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from cases import MIB, check, least_memory, long, main, normal, script, skip
+from cases import MIB, check, file_system, least_memory, long, main, normal, script, skip
 
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878
 ENOUGH = 120  # seconds
@@ -17,14 +17,10 @@ ENOUGH = 120  # seconds
 @contextlib.contextmanager
 def a_disk():
     """A file system of its own, in a folder; nobody uses it at the end."""
-    if not os.path.exists("/sbin/mkfs.ext4"):
-        skip("there is no /sbin/mkfs.ext4")
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         image, disk = os.path.join(folder, "image"), os.path.join(folder, "disk")
         os.mkdir(disk)
-        with open(image, "wb") as file:
-            file.truncate(1024 * MIB)
-        subprocess.run(["/sbin/mkfs.ext4", "-q", "-m", "0", image], check=True)
+        file_system(image, 1024 * MIB)
         if subprocess.run(["mount", "-o", "loop", image, disk], capture_output=True).returncode != 0:
             skip("this user may not mount a file system")
         try:
