@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct FollowOptions {
+struct PlanOptions {
   std::string trace, policy;
   std::optional<std::string> output;
   MachineOption machine;
@@ -66,7 +66,7 @@ std::string listing_of(const Evaluation& evaluation, const Case& input) {
   return text;
 }
 
-Result<int> plan(const FollowOptions& options) {
+Result<int> plan(const PlanOptions& options) {
   if (options.output) TRY_VOID(check_new_file(*options.output, {options.trace, options.machine.file()}));
   TRY(const Policy policy, policy_by_name(options.policy));
   TRY(MachineModel machine, options.machine.load());
@@ -91,7 +91,7 @@ void add_plan_command(CLI::App& app, int& status) {
       "  spillway plan model.trace --policy g10 --machine a100 --set device.memory=20GiB --listing\n"
       "A plan is JSON that can be edited by hand; `spillway simulate --plan` runs it. Status 3: the memory cannot "
       "suffice.");
-  auto options = std::make_shared<FollowOptions>();
+  auto options = std::make_shared<PlanOptions>();
   command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
   command->add_option("--policy", options->policy, policy_names())->required();
   options->machine.add_to(*command);

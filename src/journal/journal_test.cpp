@@ -326,6 +326,7 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
   const auto plan = std::make_shared<FollowedPlan>();
   plan->commands.evictions.push_back({{0}, {3}, Tier::ssd});
   EXPECT_TRUE(with(Adopted{plan}).contains("an eviction of tensor 0 after kernel 3"));
+  EXPECT_TRUE(with(Adopted{std::make_shared<FollowedPlan>()}).contains("plan 0 is adopted after plan"));
   EXPECT_TRUE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).contains("there is no stream"));
   EXPECT_TRUE(with(MoveDone{{9'999}}).contains("move 9999 is not under way"));
 }

@@ -67,7 +67,7 @@ Result<> Ledger::take(const KernelReady& event, Nanos at) {
     return wrong("there is no kernel {} in an iteration of {}", event.kernel.value, plan_->kernels);
   if (!event.waits && !kernels_fault_) return wrong("a kernel that cannot fault has started before it was let go");
   for (const auto& [launch, kernel] : kernels_)
-    if (launch.stream == event.launch.stream && (!kernel.queued || launch == event.launch))
+    if (launch.stream == event.launch.stream && (!kernel.queued || launch.serial >= event.launch.serial))
       return wrong("stream {} has a kernel already that has not ended", launch.stream.value);
   kernels_[event.launch] = {.kernel = event.kernel, .since = at, .launched = !event.waits};
   return {};
@@ -97,6 +97,9 @@ Result<> Ledger::take(const Adopted& event, Nanos) {
   if (event.plan)
     if (const auto good = spillway::check(*event.plan, blocks_); !good)
       return fail(Errc::bad_input, "a plan cannot be followed: " + good.error().message);
+  if (event.plan && event.plan->id <= last_plan_)
+    return wrong("plan {} is adopted after plan {}", event.plan->id.value, last_plan_.value);
+  if (event.plan) last_plan_ = event.plan->id;
   plan_ = event.plan;
   return {};
 }

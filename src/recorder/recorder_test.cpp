@@ -181,11 +181,11 @@ TEST(Recorder, AnIterationIsFoundAfterAnyNumberOfStepsInWhichMemoryNeverRepeated
   }
 }
 
-TEST(Recorder, ViewsBeforeAnythingIsMadeAreNoPartOfIt) {
+TEST(Recorder, WhatTouchesNothingBeforeAnythingIsMadeIsNoPartOfIt) {
   Script script;
   script.data("w");
   for (int step = 0; step < 5; ++step) {
-    for (int i = 0; i < step; ++i) script.run({.name = "detach"});
+    for (int i = 0; i < step; ++i) script.run({.name = "empty_like"});
     train(script, "w");
   }
   EXPECT_EQ(names(script.trace()), (Names{"randn", "mm", "mm_backward", "sgd"}));

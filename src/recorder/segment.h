@@ -102,9 +102,9 @@ class SegmentBuilder {
   Segment segment_;
 };
 
-// How many kernels at the start are no part of training, such as an evaluation, something printed or the views of a
-// state_dict: they write nothing that was there before, nobody later in the segment uses what they made, and little of
-// it lives on. Averages of the weights do.
+// How many kernels at the start are no part of training, such as an evaluation or something printed: they write nothing
+// that was there before, nobody later in the segment uses what they made, and little of it lives on. Averages of the
+// weights do.
 std::size_t idle_prefix(const Segment& segment);
 
 // CHECKs that the kernels' slices are all that there is, one after the other, and name storages that there are.

@@ -26,7 +26,8 @@ RunReport::Advice fits(const RunReport& report) {
 // Whether those of no other phase have waited for longer, all of them together.
 bool planned_wait_most(const RunReport& report) {
   std::map<RunPhase, Nanos> waited;
-  for (std::size_t i = 0; i < report.iterations.size(); ++i) waited[phase_of(report, i)] += report.iterations[i].waited;
+  const std::vector<RunPhase> phase_of = phase_of_each(report);
+  for (std::size_t i = 0; i < report.iterations.size(); ++i) waited[phase_of[i]] += report.iterations[i].waited;
   const auto most = std::ranges::max_element(waited, {}, [](const auto& phase) { return phase.second; });
   return most != waited.end() && most->first == RunPhase::planned;
 }

@@ -26,6 +26,7 @@ struct RunAdvice : testing::Test {
     report.memory.moved(Tier::device, Tier::ssd) = 300_MiB;
     report.iterations.assign(2, iteration_of(1'500, 500, false));
     report.iterations.resize(8, iteration_of(1'100, 250, true));
+    report.iterations[0].in = 300_MiB;
     PlanFigures& plan = report.plans.emplace_back();
     plan.adopted_at_iteration = 3;
     plan.least_wait = Nanos{200'000'000};

@@ -53,16 +53,24 @@ std::string_view to_text(RunPhase phase) {
   return kTexts.at(static_cast<std::size_t>(phase));
 }
 
-RunPhase phase_of(const RunReport& report, std::size_t iteration) {
-  if (!has_moved(report.memory)) return RunPhase::in_memory;
-  if (report.iterations[iteration].planned != 0) return RunPhase::planned;
-  return iteration > 0 && report.learns ? RunPhase::learning : RunPhase::demand_paging;
+std::vector<RunPhase> phase_of_each(const RunReport& report) {
+  std::vector<RunPhase> phases;
+  bool has_moved = false;
+  for (const IterationFigures& one : report.iterations) {
+    has_moved |= one.in + one.out > Bytes{};
+    phases.push_back(!has_moved                         ? RunPhase::in_memory
+                     : one.planned != 0                 ? RunPhase::planned
+                     : !phases.empty() && report.learns ? RunPhase::learning
+                                                        : RunPhase::demand_paging);
+  }
+  return phases;
 }
 
 std::vector<RunReport::Phase> phases_of(const RunReport& report) {
   std::vector<std::pair<RunPhase, std::vector<IterationFigures>>> kinds;
+  const std::vector<RunPhase> phase_of = phase_of_each(report);
   for (std::size_t i = 0; i < report.iterations.size(); ++i) {
-    const RunPhase phase = phase_of(report, i);
+    const RunPhase phase = phase_of[i];
     auto kind = std::ranges::find(kinds, phase, &decltype(kinds)::value_type::first);
     if (kind == kinds.end()) kind = kinds.insert(kind, {phase, {}});
     kind->second.push_back(report.iterations[i]);

@@ -77,7 +77,8 @@ struct RunReport {
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
 
-RunPhase phase_of(const RunReport& report, std::size_t iteration);
+// Of each iteration.
+std::vector<RunPhase> phase_of_each(const RunReport& report);
 
 // Those that there were, in the order in which they came first.
 std::vector<RunReport::Phase> phases_of(const RunReport& report);

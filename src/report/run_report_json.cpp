@@ -45,8 +45,9 @@ void add(Json& object, const Record& record) {
 
 Json iterations(const RunReport& report) {
   Json list = Json::array();
+  const std::vector<RunPhase> phase_of = phase_of_each(report);
   for (std::size_t i = 0; i < report.iterations.size(); ++i) {
-    list.push_back({{"phase", to_text(phase_of(report, i))}});
+    list.push_back({{"phase", to_text(phase_of[i])}});
     add(list.back(), report.iterations[i]);
   }
   return list;

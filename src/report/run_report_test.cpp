@@ -35,6 +35,7 @@ struct RunReportTest : testing::Test {
   }
   void add(const IterationFigures& iteration) {
     report.iterations.push_back(iteration);
+    if (has_moved(report.memory)) report.iterations.front().in = std::max(report.iterations.front().in, Bytes{1});
     ++report.iteration_count;
   }
   void add(PlanFigures plan) {
@@ -198,7 +199,9 @@ TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
   for (const bool planned : {false, false, true, true, false, true})
     add(IterationFigures{.duration = Nanos{1'000'000'000}, .planned = planned});
   EXPECT_EQ(phases(true), (Phases{{"in memory", 6}}));
-  report.memory.moved(Tier::device, Tier::ssd) = Bytes{1};
+  report.iterations[1].out = Bytes{1};
+  EXPECT_EQ(phases(true), (Phases{{"in memory", 1}, {"learning", 2}, {"planned", 3}}));
+  report.iterations[0].in = Bytes{1};
   EXPECT_EQ(phases(true), (Phases{{"demand paging", 1}, {"learning", 2}, {"planned", 3}}));
   EXPECT_EQ(phases(false), (Phases{{"demand paging", 3}, {"planned", 3}}));
   EXPECT_EQ(json()["iterations"][4]["phase"], "demand paging");

@@ -85,7 +85,6 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     if (config_.keeps_copies && device_->needs_ssd(most_blocks_)) device_->promise_copies(most_blocks_);
   }
   machine().inbox().allocated(taken.tensor, taken.blocks, label);
-  if (heap_.blocks_in_use() > machine().device_blocks()) memory_is_short_.store(true, std::memory_order_relaxed);
   return machine().range().begin() + taken.offset;
 }
 
@@ -184,12 +183,12 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   const bool end_is_urgent = plan && plan->attention.at_end[kernel.kernel.value];
   const bool is_planned_for = plan && (plan->attention.at_start[kernel.kernel.value] ||
                                        lacks_frames_ahead(plan->followed, kernel.kernel, has_frame));
-  const bool looks_ahead = !plan && config_.online != nullptr && memory_is_short_.load(std::memory_order_relaxed);
+  const bool looks_ahead = !plan && config_.online != nullptr && is_short();
   const bool waits = (plan || looks_ahead) && !all_there;
   const bool urgent = waits || (looks_ahead && is_time_to_wake()) || is_planned_for;
-  std::optional<LaunchId> ended;
-  if (running_[stream.value].exchange(true, std::memory_order_relaxed)) ended = {stream, serials_[stream.value]};
-  ends_[stream.value] = end_is_urgent ? Ends::at_once : plan ? Ends::with_the_next : Ends::soon;
+  if (running_[stream.value].exchange(true, std::memory_order_relaxed))
+    machine().inbox().kernel_done({stream, serials_[stream.value]});
+  end_is_urgent_[stream.value] = end_is_urgent;
   const LaunchId launch{stream, ++serials_[stream.value]};
   machine().inbox().kernel_ready({.launch = launch,
                                   .kernel = plan ? kernel.kernel : kNoKernel,
@@ -197,7 +196,7 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
                                   .execution = kernel.execution,
                                   .waits = waits,
                                   .plan = plan ? plan->followed.id : PlanId{}},
-                                 urgent, ended);
+                                 urgent);
   if (!waits) return;
   machine().stall().begin(now());
   std::atomic<std::uint32_t>& launches = machine().launches(stream);
@@ -207,12 +206,10 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   machine().stall().end(now());
 }
 
-// Where a plan is followed, and nothing hangs on this end, it is told with the thread's next kernel: what is protected
-// a little longer so can be had all the same, should somebody need it.
 void Pager::kernel_done(StreamId stream) {
-  if (!active() || ends_[stream.value] == Ends::with_the_next) return;
+  if (!active()) return;
   if (!running_[stream.value].exchange(false, std::memory_order_relaxed)) return;
-  machine().inbox().kernel_done({stream, serials_[stream.value]}, ends_[stream.value] == Ends::at_once);
+  machine().inbox().kernel_done({stream, serials_[stream.value]}, end_is_urgent_[stream.value]);
 }
 
 }  // namespace spillway

@@ -49,7 +49,8 @@ class Pager {
   bool contains(const void* address) const { return machine().range().contains(address); }
   bool active() const { return !guard_->in_child(); }
   // Whether more was in use at some time than the device holds.
-  bool is_short() const { return memory_is_short_.load(std::memory_order_relaxed); }
+  bool is_short() const { return most_blocks() > device_blocks(); }
+  std::uint32_t most_blocks() const { return most_blocks_; }  // in which tensors have lived at a time
   // In a forked child: whether it may touch its parent's tensors.
   bool is_served() const { return guard_->is_served(); }
 
@@ -108,19 +109,16 @@ class Pager {
   // Guards the heap, the order of its messages and what is promised for it; never held while touching managed memory.
   Mutex mutex_;
   TensorHeap heap_ SPILLWAY_GUARDED_BY(mutex_);
-  std::uint32_t most_blocks_ SPILLWAY_GUARDED_BY(mutex_) = 0;  // that tensors have lived in at a time
-  std::atomic<std::uint32_t> small_blocks_{0};
+  std::atomic<std::uint32_t> most_blocks_{0}, small_blocks_{0};
   Mutex ended_apart_mutex_;  // a leaf that nobody holds while waiting
   std::atomic<bool> some_apart_has_ended_{false};
   std::vector<BlockRange> ended_apart_ SPILLWAY_GUARDED_BY(ended_apart_mutex_);  // the heap does not know it yet
   // By stream, each written by its own thread.
   std::array<std::atomic<bool>, Streams::kMost> running_{};
-  std::array<std::uint32_t, Streams::kMost> serials_{};             // of the latest kernel
-  enum class Ends : std::uint8_t { soon, at_once, with_the_next };  // When the loop is told that the latest has.
-  std::array<Ends, Streams::kMost> ends_{};
-  std::atomic<bool> memory_is_short_{false};
-  std::atomic<std::uint64_t> woken_at_{0};  // when a kernel last woke the run loop; nanoseconds
-  std::unique_ptr<ForkGuard> guard_;        // From its first moment on, another thread's fork uses all above.
+  std::array<std::uint32_t, Streams::kMost> serials_{};  // of the latest kernel
+  std::array<bool, Streams::kMost> end_is_urgent_{};     // the loop is woken when it has ended
+  std::atomic<std::uint64_t> woken_at_{0};               // when a kernel last woke the run loop; nanoseconds
+  std::unique_ptr<ForkGuard> guard_;  // From its first moment on, another thread's fork uses all above.
   RunLoop loop_;
 };
 

@@ -19,7 +19,7 @@ Planning::~Planning() {
 }
 
 bool Planning::wants(const Recorder::Progress& progress, bool has_moved) const {
-  if (thread_.joinable() || progress.iteration == 0) return false;
+  if (thread_.joinable() || done_ || progress.iteration == 0) return false;
   if (progress.iteration != iteration_) return has_moved || given_;
   if (decision_ == Decision::given_plan || !has_moved) return false;
   return progress.repetitions >= repetitions_ + least_ && has_drifted(basis_, basis(progress));

@@ -66,13 +66,27 @@ bool are_same_bytes(const c10::IValue& a, const c10::IValue& b) {
 
 class Collector {
  public:
-  Collector(Storages& storages, Accesses& result) : storages_(storages), result_(result) {}
+  explicit Collector(Accesses& result) : result_(result) { uses_.clear(); }
 
   void add(const c10::IValue& value, Operator::Argument argument) {
     for_each_tensor(value, [&](const at::Tensor& tensor) { add(tensor, argument); });
   }
 
+  // Under their lock no tensor is asked anything: some answer by Python, whose lock another thread may hold.
+  void look_up(Storages& storages) {
+    Storages::Reader reader(storages);
+    for (const Use& use : uses_) look_up(use, reader);
+  }
+
  private:
+  struct Use {
+    c10::StorageImpl* storage;
+    const void* base;  // of the storage
+    std::size_t offset, bytes;
+    Operator::Argument argument;
+    bool has_gaps;  // it is a view that leaves some bytes out
+  };
+
   void mix(std::uint64_t value) {
     result_.shapes = (result_.shapes ^ value) * 0x9e3779b97f4a7c15u;
     result_.shapes ^= result_.shapes >> 29;
@@ -101,33 +115,42 @@ class Collector {
     const std::size_t item = impl.itemsize();
     const std::size_t offset = static_cast<std::size_t>(impl.storage_offset()) * item;
     const std::size_t bytes = (static_cast<std::size_t>(last) + 1) * item;
-    const Storages::Storage* known = storages_.find(base);
-    if (known == nullptr) {
-      result_.foreign.push_back(storage);
-      return;
-    }
-    const bool writes = argument.use != Operator::Use::reads;
-    // Overwriting a view with gaps keeps what lies in the gaps.
-    const bool keeps_some = static_cast<std::size_t>(impl.numel()) * item != bytes;
-    const std::size_t begin = reinterpret_cast<std::uintptr_t>(base) - known->begin + offset;
-    if (begin + bytes > known->bytes) return;  // resized behind our back
-    result_.lineage.given(known->lineage);
-    result_.extents.push_back({.begin = static_cast<const std::byte*>(base) + offset,
-                               .bytes = bytes,
-                               .writes = writes,
-                               .sparse = argument.sparse,
-                               .tensor = known->lineage.label});
-    result_.touches.push_back({.storage = known->id,
-                               .begin = Bytes{begin},
-                               .end = Bytes{begin + bytes},
-                               .reads = argument.use != Operator::Use::writes || keeps_some,
-                               .writes = writes,
-                               .sparse = argument.sparse});
+    uses_.push_back({.storage = storage,
+                     .base = base,
+                     .offset = offset,
+                     .bytes = bytes,
+                     .argument = argument,
+                     .has_gaps = static_cast<std::size_t>(impl.numel()) * item != bytes});
   }
 
-  Storages::Reader storages_;
+  void look_up(const Use& use, Storages::Reader& reader) {
+    const Storages::Storage* known = reader.find(use.base);
+    if (known == nullptr) {
+      result_.foreign.push_back(use.storage);
+      return;
+    }
+    const std::size_t begin = reinterpret_cast<std::uintptr_t>(use.base) - known->begin + use.offset;
+    if (begin + use.bytes > known->bytes) return;  // resized behind our back
+    const bool writes = use.argument.use != Operator::Use::reads;
+    result_.lineage.given(known->lineage);
+    result_.extents.push_back({.begin = static_cast<const std::byte*>(use.base) + use.offset,
+                               .bytes = use.bytes,
+                               .writes = writes,
+                               .sparse = use.argument.sparse,
+                               .tensor = known->lineage.label});
+    // Overwriting a view with gaps keeps what lies in the gaps.
+    result_.touches.push_back({.storage = known->id,
+                               .begin = Bytes{begin},
+                               .end = Bytes{begin + use.bytes},
+                               .reads = use.argument.use != Operator::Use::writes || use.has_gaps,
+                               .writes = writes,
+                               .sparse = use.argument.sparse});
+  }
+
+  static thread_local std::vector<Use> uses_;  // keeps its memory
   Accesses& result_;
 };
+thread_local std::vector<Collector::Use> Collector::uses_;
 
 }  // namespace
 
@@ -152,7 +175,7 @@ void Accesses::begin_anew(std::string_view kernel) {
 void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, Storages& storages, Accesses& result) {
   result.begin_anew(op.name);
   result.shapes = c10::GradMode::is_enabled() ? 1 : 0;  // An evaluation's kernels are others than the training's.
-  Collector collector(storages, result);
+  Collector collector(result);
   const bool writes_statistics = op.writes_statistics_if >= 0 &&
                                  static_cast<std::size_t>(op.writes_statistics_if) < inputs.size() &&
                                  inputs[static_cast<std::size_t>(op.writes_statistics_if)].isBool() &&
@@ -164,6 +187,7 @@ void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, 
         if (static_cast<std::size_t>(statistic) == i) argument.use = Operator::Use::updates;
     collector.add(inputs[i], argument);
   }
+  collector.look_up(storages);
   if (op.copies && inputs.size() >= 2 && are_same_bytes(inputs[0], inputs[1])) {
     result.extents.clear();
     result.touches.clear();

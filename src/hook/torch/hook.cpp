@@ -70,7 +70,9 @@ void* Hook::allocate(std::size_t bytes) {
     raise_peak(session_.state.refused_bytes, bytes);
   }
   TORCH_CHECK_WITH(OutOfMemoryError, memory.has_value(), "spillway: ", memory.error().message);
-  if (rests_.load(std::memory_order_relaxed) && memory_->is_short()) wake();
+  if (rests_.load(std::memory_order_relaxed) &&
+      (memory_->is_short() || memory_->most_blocks() > rests_up_to_.load(std::memory_order_relaxed)))
+    wake();
   const StorageId id = storages_.add({.id = {},
                                       .begin = reinterpret_cast<std::uintptr_t>(*memory),
                                       .bytes = bytes,
@@ -232,7 +234,9 @@ void Hook::rest_if_all_fits() {
   if (memory_->is_short() || something_moved() || !phases_.has_optimizer()) return;
   if (training.backward_pass != kNoBackwardPass) return;
   const Recorder::Progress progress = recorder_->progress();
-  rests_ = progress.steps_each == 1 && progress.repetitions >= kKnownWell;
+  if (progress.steps_each != 1 || progress.repetitions < kKnownWell) return;
+  rests_up_to_ = memory_->most_blocks() + memory_->most_blocks() / 8;
+  rests_ = true;
 }
 
 // What was found of operators before is void: nobody knows what came since.
@@ -240,7 +244,7 @@ void Hook::wake() {
   {
     const MutexLock lock(mutex_);
     if (!rests_.exchange(false)) return;
-    recorder_->forget_anchors();
+    if (recorder_) recorder_->forget_anchors();
   }
   watch_or_rest();
 }

@@ -152,11 +152,12 @@ class Hook {
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};
-  Mutex watching_mutex_;  // Nothing else is taken under it.
+  std::atomic<std::uint32_t> rests_up_to_{0};  // so many blocks: more is another iteration
+  Mutex watching_mutex_;                       // Nothing else is taken under it.
   std::function<void(bool)> watch_operators_ SPILLWAY_GUARDED_BY(watching_mutex_);
 
   DiskWork disk_work_;
-  std::atomic<bool> taken_back_{false};  // a trace was, and none has been saved since; written by that work alone
+  std::atomic<bool> taken_back_{false};  // a trace was, and none has been left to be saved since
 
   Mutex mutex_;
   std::optional<Recorder> recorder_ SPILLWAY_GUARDED_BY(mutex_);

@@ -38,16 +38,16 @@ Result<Hook::TraceSoFar> Hook::trace_so_far() {
 }
 
 Result<> Hook::write(TraceSoFar made) {
+  const DiskWait wait = record_wait();
   made.trace.source = kTraceSource;
   made.trace.name = name_of_command();
-  const DiskWait wait = record_wait();
   TRY_VOID(save_trace(session_.config.record_path.data(), made.trace));
   session_.state.recorded = static_cast<std::uint32_t>(made.steps);
-  taken_back_ = false;
   return {};
 }
 
 void Hook::save_trace_so_far() {
+  taken_back_ = false;
   if (auto made = trace_so_far())
     disk_work_.leave([this, made = *std::move(made)]() mutable {
       static_cast<void>(write(std::move(made)));  // finish() tells what is wrong.

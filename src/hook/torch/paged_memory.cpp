@@ -26,6 +26,7 @@ class PagedMemory final : public TensorMemory {
   bool contains(const void* memory) const override { return pager_->contains(memory); }
   std::span<std::byte> range() const override { return {pager_->range().begin(), pager_->range().bytes()}; }
   bool is_short() const override { return pager_->is_short(); }
+  std::uint32_t most_blocks() const override { return pager_->most_blocks(); }
   bool is_served() const override { return pager_->is_served(); }
   void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     pager_->kernel_ready(pager_->this_stream(), kernel, extents);

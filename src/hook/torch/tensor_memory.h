@@ -35,6 +35,8 @@ class TensorMemory {
   virtual std::span<std::byte> range() const = 0;
   // Whether more was alive at some time than the device holds: something must leave it, sooner or later.
   virtual bool is_short() const { return false; }
+  // The most blocks in which tensors have lived at a time.
+  virtual std::uint32_t most_blocks() const { return 0; }
   // In a forked child: whether it may touch what it has of its parent's.
   virtual bool is_served() const { return false; }
 

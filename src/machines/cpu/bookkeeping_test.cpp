@@ -55,7 +55,7 @@ TEST(FaultQueue, HandsOverBetweenTwoThreads) {
   pusher.join();
 }
 
-TEST(Inbox, WakesTheLoopWhenMuchHasPiledUpThoughTwoMessagesComeAtATime) {
+TEST(Inbox, WakesTheLoopWhenMuchHasPiledUpWhateverTheLastOfItIs) {
   const auto bell = Doorbell::make();
   ASSERT_TRUE(bell);
   Inbox inbox(8, *bell);
@@ -63,11 +63,9 @@ TEST(Inbox, WakesTheLoopWhenMuchHasPiledUpThoughTwoMessagesComeAtATime) {
     pollfd rung{bell->fd(), POLLIN, 0};
     return ::poll(&rung, 1, 0) == 1;
   };
-  inbox.kernel_done({{0}, 0});  // From here on there is always an odd number of them.
+  for (std::uint32_t serial = 1; serial < 4096; ++serial) inbox.kernel_done({{0}, serial});
   EXPECT_FALSE(has_rung());
-  for (std::uint32_t serial = 1; serial < 2'100; ++serial)
-    inbox.kernel_ready({.launch = {{0}, serial}, .kernel = kNoKernel, .accesses = {}, .waits = false}, false,
-                       LaunchId{{0}, serial - 1});
+  inbox.adopted(nullptr);
   EXPECT_TRUE(has_rung());
 }
 

@@ -19,14 +19,14 @@ void Inbox::freed(TensorId tensor, BlockRange blocks) {
   post({.kind = Kind::freed, .tensor = tensor, .blocks = blocks});
 }
 
-void Inbox::kernel_ready(const KernelReady& kernel, bool urgent, std::optional<LaunchId> ended) {
+void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
   post({.kind = Kind::kernel_ready,
         .launch = kernel.launch,
         .plan = kernel.plan,
         .kernel = kernel.kernel,
         .execution = kernel.execution,
         .waits = kernel.waits},
-       kernel.accesses, urgent, ended);
+       kernel.accesses, urgent);
 }
 
 void Inbox::kernel_done(LaunchId launch, bool urgent) {
@@ -34,9 +34,14 @@ void Inbox::kernel_done(LaunchId launch, bool urgent) {
 }
 
 void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {
-  const MutexLock lock(mutex_);
-  posted_.messages.push_back({.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size())});
-  posted_.plans.push_back(std::move(plan));
+  bool urgent = false;
+  {
+    const MutexLock lock(mutex_);
+    posted_.messages.push_back({.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size())});
+    posted_.plans.push_back(std::move(plan));
+    urgent = has_much();
+  }
+  if (urgent) bell_.ring();
 }
 
 void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
@@ -45,17 +50,16 @@ void Inbox::forking(std::uint32_t fork, UniqueFd socket) {
 
 void Inbox::end() { post({.kind = Kind::end}, {}, true); }
 
-void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent,
-                 std::optional<LaunchId> ended) {
+bool Inbox::has_much() const { return posted_.messages.size() % kMuchMessages == 0; }
+
+void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
   {
     const MutexLock lock(mutex_);
-    const std::size_t before = posted_.messages.size();
-    if (ended) posted_.messages.push_back({.kind = Kind::kernel_done, .launch = *ended});
     Message& posted = posted_.messages.emplace_back(message);
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
     posted.access_count = static_cast<std::uint32_t>(accesses.size());
     posted_.accesses.insert(posted_.accesses.end(), accesses.begin(), accesses.end());
-    urgent |= before / kMuchMessages != posted_.messages.size() / kMuchMessages;
+    urgent |= has_much();
   }
   if (urgent) bell_.ring();
 }

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,8 +51,7 @@ class Inbox {
   // Kernels of this plan come after it.
   void adopted(std::shared_ptr<const FollowedPlan> plan);
   // `urgent`: something is to be done at once, so the loop is woken. A kernel that waits is done after its Launch only.
-  // `ended`: the launch before it on the stream has, which nobody has been told.
-  void kernel_ready(const KernelReady& kernel, bool urgent = false, std::optional<LaunchId> ended = {});
+  void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(LaunchId launch, bool urgent = false);
 
   void forking(std::uint32_t fork, UniqueFd socket);
@@ -66,8 +64,8 @@ class Inbox {
   std::uint32_t allocations(BlockId block) const { return allocations_[block.value].load(std::memory_order_seq_cst); }
 
  private:
-  void post(const Message& message, std::span<const BlockAccess> accesses = {}, bool urgent = false,
-            std::optional<LaunchId> ended = {});
+  void post(const Message& message, std::span<const BlockAccess> accesses = {}, bool urgent = false);
+  bool has_much() const SPILLWAY_REQUIRES(mutex_);
 
   const Doorbell& bell_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> allocations_;
