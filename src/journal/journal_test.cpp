@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "journal/journal_file.h"
+#include "journal/ledger.h"
 #include "journal/random_run.h"
 #include "journal/replay.h"
 #include "journal/rewritten.h"
@@ -326,9 +327,24 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
   const auto plan = std::make_shared<FollowedPlan>();
   plan->commands.evictions.push_back({{0}, {3}, Tier::ssd});
   EXPECT_TRUE(with(Adopted{plan}).contains("an eviction of tensor 0 after kernel 3"));
-  EXPECT_TRUE(with(Adopted{std::make_shared<FollowedPlan>()}).contains("plan 0 is adopted after plan"));
   EXPECT_TRUE(with(Faulted{{UINT32_MAX - 1}, {{0}, 1}}).contains("there is no stream"));
   EXPECT_TRUE(with(MoveDone{{9'999}}).contains("move 9999 is not under way"));
+}
+
+TEST_F(JournalTest, WhatAnExecutorCannotTellApartIsRefused) {
+  const auto plan_of = [](std::uint32_t kernels) {
+    return std::make_shared<FollowedPlan>(FollowedPlan{.id = {1}, .kernels = kernels});
+  };
+  const auto ready = [](std::uint32_t serial) {
+    return KernelReady{.launch = {{0}, serial}, .kernel = {7}, .accesses = {}, .waits = false, .plan = {1}};
+  };
+  Ledger ledger(4, true);
+  ASSERT_TRUE(ledger.told(Adopted{plan_of(8)}, {}));
+  ASSERT_TRUE(ledger.told(ready(5), {}));
+  ASSERT_TRUE(ledger.told(KernelQueued{{{0}, 5}}, {}));
+  EXPECT_FALSE(ledger.told(ready(3), {}));
+  EXPECT_FALSE(ledger.told(Adopted{plan_of(2)}, {}));
+  EXPECT_TRUE(ledger.told(ready(6), {}));
 }
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {

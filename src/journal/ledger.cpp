@@ -69,7 +69,7 @@ Result<> Ledger::take(const KernelReady& event, Nanos at) {
   for (const auto& [launch, kernel] : kernels_)
     if (launch.stream == event.launch.stream && (!kernel.queued || launch.serial >= event.launch.serial))
       return wrong("stream {} has a kernel already that has not ended", launch.stream.value);
-  kernels_[event.launch] = {.kernel = event.kernel, .since = at, .launched = !event.waits};
+  kernels_[event.launch] = {.kernel = event.kernel, .plan = event.plan, .since = at, .launched = !event.waits};
   return {};
 }
 
@@ -97,9 +97,11 @@ Result<> Ledger::take(const Adopted& event, Nanos) {
   if (event.plan)
     if (const auto good = spillway::check(*event.plan, blocks_); !good)
       return fail(Errc::bad_input, "a plan cannot be followed: " + good.error().message);
-  if (event.plan && event.plan->id <= last_plan_)
-    return wrong("plan {} is adopted after plan {}", event.plan->id.value, last_plan_.value);
-  if (event.plan) last_plan_ = event.plan->id;
+  for (const auto& [launch, kernel] : kernels_)
+    if (event.plan && kernel.plan == event.plan->id && kernel.kernel != kNoKernel &&
+        kernel.kernel.value >= event.plan->kernels)
+      return wrong("plan {} has no kernel {}, which stream {} runs", kernel.plan.value, kernel.kernel.value,
+                   launch.stream.value);
   plan_ = event.plan;
   return {};
 }
@@ -138,7 +140,7 @@ void Ledger::asked(const Command& command, Nanos at) {
     if (const auto flight = flights_.find(cancel->move); flight != flights_.end()) flight->second.cancelled = true;
   } else if (const auto* launch = std::get_if<Launch>(&command)) {
     if (const auto kernel = kernels_.find(launch->launch); kernel != kernels_.end())
-      kernel->second = {kernel->second.kernel, at, true};
+      kernel->second = {kernel->second.kernel, kernel->second.plan, at, true};
   }
 }
 

@@ -21,6 +21,7 @@ class Ledger {
 
   struct Kernel {  // that is not done
     KernelId kernel;
+    PlanId plan;
     Nanos since;  // it wanted to start, or was launched
     bool launched = false, queued = false;
   };
@@ -61,7 +62,6 @@ class Ledger {
   std::uint32_t blocks_;
   bool kernels_fault_;
   std::shared_ptr<const FollowedPlan> plan_;
-  PlanId last_plan_{};             // which had the greatest id
   std::vector<BlockRange> homes_;  // by tensor; of no blocks: it is not alive
   std::uint64_t alive_ = 0;
   std::map<LaunchId, Kernel> kernels_;
