@@ -95,7 +95,7 @@ std::unique_ptr<at::ObserverContext> on_operator(const at::RecordFunction& call)
   if (const Operator* op = hook->operators().find(call)) {
     if (!hook->kernel_starts(*op, call.inputs())) return nullptr;
     auto outermost = std::make_unique<OutermostOperator>();
-    // That costs as much as two calls.
+    // To hide what it calls costs as much as being told of two calls.
     outermost->hides_inner = std::atomic_ref(op->calls_others).load(std::memory_order_relaxed) && are_alone();
     if (outermost->hides_inner) at::enableRecordFunction(false);
     return outermost;
