@@ -113,6 +113,22 @@ std::string cost_text(const CostFigures& cost) {
                      to_text(cost.moved), to_text(cost.waited_for));
 }
 
+// A run that has seen enough of an iteration watches no operators any more: the script may have gone on to another one.
+// Half or twice as long is more than noise.
+std::string left_the_recorded(const RunReport& report) {
+  constexpr std::size_t kLast = 5;
+  const auto& all = report.iterations;
+  if (all.empty()) return {};
+  const std::vector last(all.end() - static_cast<std::ptrdiff_t>(std::min(kLast, all.size())), all.end());
+  const double then = seconds(report.unlimited_iteration),
+               now = seconds(median(last, &IterationFigures::duration).duration);
+  if (now <= 2 * then && then <= 2 * now) return {};
+  return fmt::format(
+      "They are for iterations of {:.3f} s, which were recorded; the last ones took {:.3f} s: other work, or a busy "
+      "machine\n",
+      then, now);
+}
+
 std::string prediction_table(const RunReport& report) {
   if (!report.not_predicted.empty())
     return fmt::format("\nHow it would do with less memory cannot be said: {}\n", report.not_predicted);
@@ -141,14 +157,15 @@ std::string prediction_table(const RunReport& report) {
   const bool not_known =
       std::ranges::any_of(report.predictions, [&](const auto& one) { return !one.iteration && one.device >= least; });
   return fmt::format(
-      "\nPredicted with less memory, {}{}:\n{}{}",
+      "\nPredicted with less memory, {}{}:\n{}{}{}",
       report.has_optimizer ? "once a plan of --policy auto is followed"
                            : "without a plan, since the script made no step of a torch.optim optimizer",
       needs_more ? fmt::format(" (a run needs {} at least)", to_text(least)) : "", table.text(),
       not_known
           ? "not known: what no plan moves (small tensors, mostly) leaves too little there, or the SSD cannot take the "
             "rest\n"
-          : "");
+          : "",
+      left_the_recorded(report));
 }
 
 std::string unmanaged_text(const RunReport& report) {

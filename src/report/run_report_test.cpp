@@ -1,5 +1,6 @@
 #include "report/run_report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -332,6 +333,23 @@ TEST_F(RunReportTest, PredictionsNameTheLeast) {
   EXPECT_TRUE(to_table(report).contains("once a plan of --policy auto is followed:\n")) << to_table(report);
   EXPECT_FALSE(to_table(report).contains("cannot run")) << to_table(report);
   EXPECT_TRUE(to_table(report).contains("\nnot known: what no plan moves")) << to_table(report);
+}
+
+TEST_F(RunReportTest, PredictionsSayWhereTheScriptDoesSomethingElseByNow) {
+  load_torch();
+  report.predictions = {{.part = 0.5, .device = 32_MiB, .iteration = {}, .policy = {}}};
+  report.unlimited_iteration = Nanos{100'000'000};
+  const auto says = [&](std::uint64_t last) {
+    report.iterations.assign(9, {.duration = Nanos{100'000'000}});
+    for (std::size_t i = 6; i < 9; ++i) report.iterations[i].duration = Nanos{last};
+    return to_table(report).contains(
+        fmt::format("\nThey are for iterations of 0.100 s, which were recorded; the last ones took {:.3f} s",
+                    seconds(Nanos{last})));
+  };
+  EXPECT_FALSE(says(199'000'000));
+  EXPECT_TRUE(says(201'000'000));
+  EXPECT_FALSE(says(51'000'000));
+  EXPECT_TRUE(says(49'000'000));
 }
 
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {
