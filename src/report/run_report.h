@@ -64,6 +64,7 @@ struct RunReport {
   std::uint64_t unmanaged_count = 0;
   std::vector<Prediction> predictions;  // of a run without limit
   Nanos unlimited_iteration;            // the recorded one, that they are for
+  std::uint64_t recorded_steps = 0;     // of an optimizer, in that one
   std::string not_predicted;            // why there are none
   Bytes least_device_budget;            // that any run can have here
   std::vector<CostFigures> costs;       // the highest

@@ -96,7 +96,7 @@ void add_phases(const RunReport& report, Lines& lines) {
       const double faster = seconds(alike->duration) / seconds(phase.duration);
       text += fmt::format(", {:.2f} times as {} as {}", std::max(faster, 1 / faster), faster < 1 ? "long" : "fast",
                           name(*alike));
-    } else if (!have_as_many(phase, first)) {
+    } else if (phase.kernels > 0 && first.kernels > 0 && !have_as_many(phase, first)) {
       text += fmt::format(", of {} operators ({}: {})", phase.kernels, name(first), first.kernels);
     }
     lines.emplace_back(to_text(phase.kind), text);
@@ -118,7 +118,7 @@ std::string cost_text(const CostFigures& cost) {
 std::string left_the_recorded(const RunReport& report) {
   constexpr std::size_t kLast = 5;
   const auto& all = report.iterations;
-  if (all.empty()) return {};
+  if (all.empty() || report.recorded_steps != 1) return {};  // Of several steps it is followed to the end.
   const std::vector last(all.end() - static_cast<std::ptrdiff_t>(std::min(kLast, all.size())), all.end());
   const double then = seconds(report.unlimited_iteration),
                now = seconds(median(last, &IterationFigures::duration).duration);

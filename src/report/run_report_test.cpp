@@ -339,6 +339,7 @@ TEST_F(RunReportTest, PredictionsSayWhereTheScriptDoesSomethingElseByNow) {
   load_torch();
   report.predictions = {{.part = 0.5, .device = 32_MiB, .iteration = {}, .policy = {}}};
   report.unlimited_iteration = Nanos{100'000'000};
+  report.recorded_steps = 1;
   const auto says = [&](std::uint64_t last) {
     report.iterations.assign(9, {.duration = Nanos{100'000'000}});
     for (std::size_t i = 6; i < 9; ++i) report.iterations[i].duration = Nanos{last};
@@ -350,6 +351,8 @@ TEST_F(RunReportTest, PredictionsSayWhereTheScriptDoesSomethingElseByNow) {
   EXPECT_TRUE(says(201'000'000));
   EXPECT_FALSE(says(51'000'000));
   EXPECT_TRUE(says(49'000'000));
+  report.recorded_steps = 2;
+  EXPECT_FALSE(says(49'000'000)) << "batches of two shapes in turns: each iteration is a part of the recorded one";
 }
 
 TEST_F(RunReportTest, HasAllFieldsWhenNothingHappened) {

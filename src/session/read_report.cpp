@@ -80,6 +80,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   if (policy && policy->plans() && report.plans.empty() && has_moved(report.memory))
     report.no_plan = config.rates.are_known() ? no_plan : WhyNoPlan{NoPlan::not_measured, {}};
   read_texts(state, report);
+  report.recorded_steps = state.recorded;
   if (state.recorded > 0) report.recorded = text(config.record_path);
   if (state.plan_recorded != 0 && !report.plans.empty()) report.recorded_plan = text(config.blocks_path) + ".plan";
   if (state.journalled != 0) report.journal = text(config.journal_path);

@@ -102,10 +102,10 @@ def least_memory():
 
 def run(spillway, command, *options, memory=None, before=()):
     """What the command printed and said under `spillway run`, and the report, or None; with the least memory that there may be,
-    unless told otherwise. `before`: a program that starts it."""
+    unless told otherwise ("all": without a limit). `before`: a program that starts it."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "report.json")
-        limits = ["--device-memory", memory or least_memory(), "--json", path]
+        limits = ["--json", path] if memory == "all" else ["--device-memory", memory or least_memory(), "--json", path]
         done = subprocess.run([*before, spillway, "run", *limits, *options, "--", *command], capture_output=True, text=True, timeout=300)
         return done, read_json(path) if os.path.exists(path) else None
 

@@ -130,6 +130,8 @@ def a_script_that_outgrows_its_memory(spillway):
     check(operators[17] == 0 and operators[18] > 0 and operators[-1] == 0, operators)
     check(report["peak_device_bytes"] <= report["device_budget_bytes"], report)
     check(report["iterations"][-1]["moved_in_bytes"] > 0, report["iterations"][-1])
+    _, ended = train(spillway, "all", "auto", SCRIPTS, "larger_batch.py", "16", "19", "18", "128", "2048")
+    check(len(ended["predictions"]) == 4, "the script has ended before it repeated itself again", ended)
     print("ok a script that outgrows its memory, operators without a limit", operators, flush=True)
 
 

@@ -215,7 +215,7 @@ void Hook::iteration_may_have_ended() {
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
-    if (session_.state.recorded != 0 || !disk_work_.is_done()) take_trace_back();
+    if (!keeps_trace_ && (session_.state.recorded != 0 || !disk_work_.is_done())) take_trace_back();
   } else if (phases_.has_optimizer() && trace_is_wanted_now() && (recorder_->take_news() || taken_back_)) {
     save_trace_so_far();
   }
@@ -239,11 +239,12 @@ void Hook::rest_if_all_fits() {
   rests_ = true;
 }
 
-// What was found of operators before is void: nobody knows what came since.
+// What was found of operators before is void: nobody knows what came since. The trace is still that of an iteration.
 void Hook::wake() {
   {
     const MutexLock lock(mutex_);
     if (!rests_.exchange(false)) return;
+    keeps_trace_ = true;
     if (recorder_) recorder_->forget_anchors();
   }
   watch_or_rest();

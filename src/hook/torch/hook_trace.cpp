@@ -55,7 +55,10 @@ void Hook::save_trace_so_far() {
 }
 
 void Hook::save_last_trace() {
-  if (!recorder_->has_iteration()) take_trace_back();
+  if (!recorder_->has_iteration()) {
+    if (keeps_trace_) return;
+    take_trace_back();
+  }
   disk_work_.leave([this, made = trace_so_far(), others = phases_.not_recorded()]() mutable {
     say_what_was_recorded(made ? write(*std::move(made)) : std::unexpected(made.error()), others);
   });
