@@ -105,6 +105,12 @@ TEST_F(LaunchScannerTest, ManyThreadsLaunchWhileRangesComeAndGo) {
   EXPECT_EQ(wrong, 0);
 }
 
+bool lets_another_reader_in(FairSharedMutex& mutex) {
+  if (!mutex.try_lock_shared()) return false;
+  mutex.unlock_shared();
+  return true;
+}
+
 TEST(FairSharedMutex, NoReaderComesBeforeAWriterWhoWaits) {
   FairSharedMutex mutex;
   mutex.lock_shared();
@@ -114,8 +120,7 @@ TEST(FairSharedMutex, NoReaderComesBeforeAWriterWhoWaits) {
   });
   bool is_let_in = true;
   for (int looks = 0; is_let_in && looks < 10'000'000; ++looks) {  // until the writer has come to wait
-    is_let_in = mutex.try_lock_shared();
-    if (is_let_in) mutex.unlock_shared();
+    is_let_in = lets_another_reader_in(mutex);
     std::this_thread::yield();
   }
   EXPECT_FALSE(is_let_in);
