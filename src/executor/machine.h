@@ -42,7 +42,8 @@ struct Allocated {  // A tensor lives in these blocks from now on. Blocks may be
   TensorLabel label{};
   bool keeps_bytes = false;  // Another tensor's are its from now on: simulated iterations begin so.
 };
-struct Freed {  // The tensor is dead: nobody reads its bytes again.
+// The tensor is dead: nobody reads its bytes again. Where kernels cannot fault, no launch uses them that is not done.
+struct Freed {
   TensorId tensor;
   BlockRange blocks;
 };

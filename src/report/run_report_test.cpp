@@ -209,6 +209,13 @@ TEST_F(RunReportTest, APhaseIsAllIterationsOfItsKind) {
   EXPECT_EQ(json()["iterations"][5]["phase"], "planned");
 }
 
+TEST_F(RunReportTest, IterationsWhoseOperatorsNobodyWatchedAreComparedWithNone) {
+  learn_and_move();
+  add(IterationFigures{.duration = Nanos{3'000'000'000}});
+  add(IterationFigures{.duration = Nanos{2'000'000'000}, .kernels = 100});
+  EXPECT_TRUE(to_table(report).contains("1 iteration, 2.000 s and 0 faults each (median)\n")) << to_table(report);
+}
+
 TEST_F(RunReportTest, PhasesAreComparedWhereTheyDoAboutTheSame) {
   learn_and_move();
   add(IterationFigures{.duration = Nanos{3'000'000'000}, .kernels = 130});

@@ -244,7 +244,7 @@ void Hook::wake() {
   {
     const MutexLock lock(mutex_);
     if (!rests_.exchange(false)) return;
-    keeps_trace_ = true;
+    keeps_trace_ = session_.state.recorded != 0;
     if (recorder_) recorder_->forget_anchors();
   }
   watch_or_rest();

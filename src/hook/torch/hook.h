@@ -160,7 +160,7 @@ class Hook {
   std::atomic<bool> taken_back_{false};  // a trace was, and none has been left to be saved since
 
   Mutex mutex_;
-  bool keeps_trace_ SPILLWAY_GUARDED_BY(mutex_) = false;  // until there is another one: it was known well
+  bool keeps_trace_ SPILLWAY_GUARDED_BY(mutex_) = false;  // of before a rest: that iteration was known well
   std::optional<Recorder> recorder_ SPILLWAY_GUARDED_BY(mutex_);
   // That is followed, if trial_ has not given it up.
   std::shared_ptr<const Proposal> plan_ SPILLWAY_GUARDED_BY(mutex_);
