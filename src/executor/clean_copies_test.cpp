@@ -152,7 +152,7 @@ std::vector<Move> settled(Executor& executor, const Event& first) {
 
 TEST(CleanCopies, WhatIsCleanLeavesForHostMemoryAsLongAsThatHasRoom) {
   Executor executor(table_of("ssss", {2, 1, 10}),
-                    {.window_blocks = 1, .migration = {.keeps_copies = true, .piece_blocks = 1}});
+                    {.window_blocks = 1, .migration = {.keeps_copies = true, .chunk_blocks = 1}});
   std::vector<std::pair<Tier, bool>> left;  // where to, and whether clean
   settled(executor, Allocated{{0}, {{0}, 4}});
   for (std::uint32_t block = 0; block < 4; ++block)

@@ -56,6 +56,9 @@ Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<Onl
 
 void Executor::on(const Event& event, std::vector<Command>& out) {
   if (failure()) return;
+  // Several drops may have been refused: what is told of the first says nothing of the others.
+  const auto* fault = std::get_if<Faulted>(&event);
+  if (fault == nullptr || fault->stream != kNobody) migration_.begin_event();
   std::visit([&](const auto& what) { handle(what, out); }, event);
   settle(out);
 }
@@ -124,8 +127,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   if (online_) look_ahead(event, ready, granted);
   if (!event.waits) {
     CHECK(options_.kernels_fault);
-    ready.state = InFlight::State::launched;
-    return planned_at(ready);
+    return note_started(ready);
   }
   if (granted) return ask_for_working_set(ready, out);
   // Where kernels can fault none waits for another one's memory: that one may wait for something that this one does.
@@ -210,7 +212,7 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::
     const BlockState state = table().state(block);
     const bool on_its_way = state == BlockState::leaving || state == BlockState::arriving;
     const bool needed = all || on_its_way || (state == BlockState::stored && is_issued(block));
-    if (on_device(state) || !needed) {
+    if (on_device(state) || !needed || migration_.is_used_in_pieces(block)) {
       ask();
       continue;
     }
@@ -226,9 +228,22 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::
 
 void Executor::start(InFlight& kernel, std::vector<Command>& out) {
   CHECK(!kernel.has_started() && (options_.kernels_fault || kernel.state == InFlight::State::wants_blocks));
-  kernel.state = InFlight::State::launched;
   out.push_back(Launch{kernel.launch});
+  note_started(kernel);
+}
+
+void Executor::note_started(InFlight& kernel) {
+  kernel.state = InFlight::State::launched;
+  kernel.started_at = migration_.departures();
+  note_oldest();
   planned_at(kernel);
+}
+
+void Executor::note_oldest() {
+  std::optional<std::uint64_t> oldest;
+  for (const InFlight& kernel : in_flight_)
+    if (kernel.has_started()) oldest = std::min(oldest.value_or(kernel.started_at), kernel.started_at);
+  migration_.kernels_run_since(oldest);
 }
 
 void Executor::handle(const KernelQueued& event, std::vector<Command>&) {
@@ -244,6 +259,7 @@ void Executor::handle(const KernelDone& event, std::vector<Command>& out) {
   const InFlight done = std::move(*first);
   CHECK(done.has_started());
   in_flight_.erase(first);
+  note_oldest();
   migration_.protection().revoke(event.launch);
   if (done.kernel != kNoKernel && follows(done.plan)) {
     migration_.foresight().passed(done.kernel);
@@ -257,8 +273,17 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   if (event.stream == kNobody)
     migration_.hold(event.blocks);
   else if (online_)
-    online_->faulted(event);
-  migration_.want(event.blocks, Urgency::fault, event.stream, out);
+    online_->faulted({event.stream, {block_of(event.blocks.first), 1}});
+  bool split = false;
+  for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
+    split |= migration_.faulted(block, event.stream, out);
+  if (!split) return;
+  for (const InFlight& kernel : in_flight_)
+    if (kernel.has_started()) migration_.protection().give_back(kernel.launch);
+  migration_.protection().expect_nothing();
+  if (!online_) return;
+  migration_.drop_planned_prefetches();
+  migration_.make_room_ahead(std::nullopt);
 }
 
 void Executor::handle(const MoveDone& event, std::vector<Command>& out) { migration_.done(event.move, arrived_, out); }
@@ -273,7 +298,7 @@ void Executor::settle(std::vector<Command>& out) {
     if (arrived_.empty()) return;
     for (const BlockRange& blocks : arrived_) {
       for (const InFlight& kernel : in_flight_)
-        for (const BlockRange& written : kernel.written) migration_.written(common(written, blocks), out);
+        for (const BlockRange& written : kernel.written) written_on_arrival(written, blocks, out);
       for (InFlight& waiting : in_flight_) {
         if (waiting.state != InFlight::State::wants_blocks) continue;
         std::uint64_t here = 0;
@@ -286,6 +311,12 @@ void Executor::settle(std::vector<Command>& out) {
     }
     arrived_.clear();
   }
+}
+
+void Executor::written_on_arrival(BlockRange written, BlockRange arrived, std::vector<Command>& out) {
+  if (!is_piece(arrived.first)) return migration_.written(common(written, arrived), out);
+  for (BlockId piece = arrived.first; piece < arrived.end(); ++piece.value)
+    if (written.contains(block_of(piece)) && table().contains({piece, 1})) migration_.written({piece, 1}, out);
 }
 
 void Executor::planned_after(const InFlight& done) {

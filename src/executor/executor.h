@@ -60,7 +60,8 @@ class Executor {
     PlanId plan;
     std::vector<BlockRange> working_set;  // disjoint, ascending
     std::vector<BlockRange> written;
-    std::uint64_t missing = 0;  // blocks that it waits for
+    std::uint64_t missing = 0;     // blocks that it waits for
+    std::uint64_t started_at = 0;  // so many departures were before
 
     bool has_started() const { return state >= State::launched; }
   };
@@ -85,8 +86,11 @@ class Executor {
   bool grant(InFlight& kernel);
   void ask_for_working_set(InFlight& kernel, std::vector<Command>& out);
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);
+  void written_on_arrival(BlockRange written, BlockRange arrived, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells kernels what has arrived
   void start(InFlight& kernel, std::vector<Command>& out);
+  void note_started(InFlight& kernel);
+  void note_oldest();
   void grant_those_that_wait(std::vector<Command>& out);
   void expect_births(KernelId kernel, std::vector<Command>& out);
   void look_ahead(const KernelReady& event, const InFlight& ready, bool granted);

@@ -4,10 +4,12 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,40 +36,66 @@ class Choices {
   std::uint32_t left_;
 };
 
-// Holds real contents (a stamp for each block), finishes moves in any order, fails some, and is late with cancels. What
-// leaves as clean must be as its copy if `all_is_told`: all writes are those of kernels that say so.
+// A block's pieces, or the piece itself, as indices.
+std::vector<std::uint32_t> pieces_in(BlockRange blocks) {
+  std::vector<std::uint32_t> pieces;
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
+    const BlockRange range = is_piece(block) ? BlockRange{block, 1} : pieces_of(block);
+    for (BlockId piece = range.first; piece < range.end(); ++piece.value) pieces.push_back(piece.value - kFirstPiece);
+  }
+  return pieces;
+}
+
+// Holds real contents (a stamp for each piece of a block), finishes moves in any order, fails some, is late with
+// cancels, and refuses to drop dead pieces. What leaves as clean must be as its copy if `all_is_told`: all writes are
+// those of kernels that say so.
 class HostileMachine {
  public:
   HostileMachine(std::uint32_t blocks, std::uint32_t frames, bool failing, bool all_is_told)
-      : device_(blocks), below_(blocks), frames_(frames), failing_(failing), all_is_told_(all_is_told) {}
+      : device_(blocks * kPiecesPerBlock),
+        below_(blocks * kPiecesPerBlock),
+        frames_(frames * kPiecesPerBlock),
+        failing_(failing),
+        all_is_told_(all_is_told) {}
 
   void submit(const std::vector<Command>& commands, std::set<LaunchId>& launched) {
     for (const Command& command : commands) {
       if (const auto* move = std::get_if<Move>(&command)) {
+        check(move->blocks);
         flights_.push_back({*move, {}, false});
-        if (move->to == Tier::device) take_frames(move->blocks.count);
-        for (BlockId block = move->blocks.first; block < move->blocks.end(); ++block.value) {
-          auto& from = move->from == Tier::device ? device_[block.value] : below_[block.value];
+        if (move->to == Tier::device) take_frames(move->blocks);
+        for (const std::uint32_t piece : pieces_in(move->blocks)) {
+          auto& from = move->from == Tier::device ? device_[piece] : below_[piece];
           CHECK(from.has_value());
           flights_.back().bytes.push_back(*from);
           if (move->from != Tier::device) continue;
-          CHECK(below_[block.value].has_value() == move->clean);
-          if (move->clean && all_is_told_) CHECK(*below_[block.value] == *from);
+          if (!is_piece(move->blocks.first)) CHECK(below_[piece].has_value() == move->clean);
+          if (move->clean && all_is_told_) CHECK(*below_[piece] == *from);
           from.reset();  // Unmapped from here on.
         }
       } else if (const auto* populate = std::get_if<Populate>(&command)) {
-        take_frames(populate->blocks.count);
-        for (BlockId block = populate->blocks.first; block < populate->blocks.end(); ++block.value) {
-          CHECK(!device_[block.value]);
-          map(block.value, 0);
+        check(populate->blocks);
+        take_frames(populate->blocks);
+        for (const std::uint32_t piece : pieces_in(populate->blocks)) {
+          CHECK(!device_[piece] || kept_.erase(piece) == 1);
+          map(piece, device_[piece].value_or(0));
         }
       } else if (const auto* discard = std::get_if<Discard>(&command)) {
-        for (BlockId block = discard->blocks.first; block < discard->blocks.end(); ++block.value) {
-          auto& from = discard->tier == Tier::device ? device_[block.value] : below_[block.value];
-          CHECK(from.has_value());
-          from.reset();
+        drop(*discard);
+      } else if (const auto* split = std::get_if<Split>(&command)) {
+        CHECK(split_.insert(split->block).second);
+        for (const std::uint32_t piece : pieces_in({split->block, 1})) {
+          CHECK(below_[piece] && !device_[piece]);
+          mapped_.push_back(piece);
         }
-        if (discard->tier == Tier::device) in_use_ -= discard->blocks.count;
+        ++splits;
+      } else if (const auto* join = std::get_if<Join>(&command)) {
+        CHECK(split_.erase(join->block) == 1);
+        for (const std::uint32_t piece : pieces_in({join->block, 1})) {
+          CHECK(!device_[piece]);
+          below_[piece] = below_[piece].value_or(0);
+          mapped_.push_back(piece);
+        }
       } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
         const auto flight = std::ranges::find(flights_, cancel->move, [](const Flight& f) { return f.move.id; });
         CHECK(flight != flights_.end());
@@ -79,6 +107,14 @@ class HostileMachine {
   }
 
   bool busy() const { return !flights_.empty(); }
+
+  // Told before anything else.
+  std::optional<Event> next_refused() {
+    if (refused_.empty()) return std::nullopt;
+    const BlockId piece = refused_.front();
+    refused_.pop_front();
+    return Faulted{kNobody, {piece, 1}};
+  }
 
   Event finish_one(Choices& choices) {
     const auto at = flights_.begin() + choices.below(static_cast<std::uint32_t>(flights_.size()));
@@ -92,30 +128,37 @@ class HostileMachine {
     const bool failed = !cancelled && failing_ && ++moves_ % 5 == 0 && failures < 3;
     // That a clean block has left shows nothing of writes: it may have been dropped.
     if (failed || (!cancelled && (read || !flight.move.clean))) failures = failed ? failures + 1 : 0;
-    for (std::uint32_t i = 0; i < flight.move.blocks.count; ++i) {
-      const std::uint32_t block = flight.move.blocks.first.value + i;
+    const std::vector<std::uint32_t> pieces = pieces_in(flight.move.blocks);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (cancelled || failed) {
         if (flight.move.from == Tier::device) {
-          map(block, flight.bytes[i]);
-          below_[block].reset();
+          map(pieces[i], flight.bytes[i]);
+          below_[pieces[i]].reset();
         }
       } else if (flight.move.to == Tier::device) {
-        map(block, flight.bytes[i]);
-        if (!flight.move.clean) below_[block].reset();
+        map(pieces[i], flight.bytes[i]);
+        if (!flight.move.clean) below_[pieces[i]].reset();
       } else {
-        below_[block] = flight.bytes[i];
+        below_[pieces[i]] = flight.bytes[i];
       }
     }
     const bool moved = !cancelled && !failed;
-    if (moved == (flight.move.from == Tier::device)) in_use_ -= flight.move.blocks.count;
+    if (moved == (flight.move.from == Tier::device)) in_use_ -= pieces.size();
     if (!moved) return MoveFailed{flight.move.id, cancelled};
     return MoveDone{flight.move.id};
   }
 
-  std::optional<std::uint64_t>& on_device(std::uint32_t block) { return device_[block]; }
+  std::optional<std::uint64_t>& on_device(std::uint32_t piece) { return device_[piece]; }
+  // What a fault on it names.
+  BlockId faults_on(std::uint32_t piece) const {
+    const BlockId block{piece / kPiecesPerBlock};
+    return split_.contains(block) ? BlockId{kFirstPiece + piece} : block;
+  }
 
-  // Blocks that have been mapped since the last call: whoever waits for them tries again, even if they are gone again.
+  // Pieces that have been mapped since the last call: whoever waits for them tries again, even if they are gone again.
   std::vector<std::uint32_t> take_mapped() { return std::exchange(mapped_, {}); }
+
+  static inline std::uint64_t splits = 0;
 
  private:
   struct Flight {
@@ -123,27 +166,59 @@ class HostileMachine {
     std::vector<std::uint64_t> bytes;
     bool cancelled;
   };
-  void map(std::uint32_t block, std::uint64_t bytes) {
-    device_[block] = bytes;
-    mapped_.push_back(block);
+  // Only split blocks move in pieces, and only in pieces.
+  void check(BlockRange blocks) const {
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+      CHECK(is_piece(block) == split_.contains(block_of(block)));
+  }
+  void drop(const Discard& discard) {
+    for (BlockId block = discard.blocks.first; block < discard.blocks.end(); ++block.value) {
+      if (!is_piece(block) && split_.erase(block) > 0) {
+        CHECK(discard.tier == Tier::ssd);
+        for (const std::uint32_t piece : pieces_in({block, 1})) {
+          CHECK(!device_[piece]);
+          below_[piece].reset();
+        }
+        continue;
+      }
+      for (const std::uint32_t piece : pieces_in({block, 1})) {
+        auto& from = discard.tier == Tier::device ? device_[piece] : below_[piece];
+        CHECK(from.has_value());
+        if (discard.tier == Tier::device) --in_use_;
+        // Its frame is not given up, though the executor believes it.
+        if (discard.tier == Tier::device && is_piece(block) && failing_ && ++drops_ % 3 == 0) {
+          CHECK(kept_.insert(piece).second);
+          refused_.push_back(block);
+        } else {
+          from.reset();
+        }
+      }
+    }
+  }
+  void map(std::uint32_t piece, std::uint64_t bytes) {
+    device_[piece] = bytes;
+    mapped_.push_back(piece);
   }
   // Mapped, leaving and arriving blocks; the executor's own account is not asked.
-  void take_frames(std::uint32_t count) {
-    in_use_ += count;
+  void take_frames(BlockRange blocks) {
+    in_use_ += pieces_in(blocks).size();
     CHECK(in_use_ <= frames_);
   }
 
-  std::vector<std::optional<std::uint64_t>> device_, below_;
+  std::vector<std::optional<std::uint64_t>> device_, below_;  // by piece
+  std::set<BlockId> split_;
+  std::set<std::uint32_t> kept_;
+  std::deque<BlockId> refused_;
   std::vector<std::uint32_t> mapped_;
   std::vector<Flight> flights_;
-  std::uint32_t frames_, in_use_ = 0;
+  std::size_t frames_, in_use_ = 0;  // in pieces
   bool failing_, all_is_told_;
-  std::uint32_t moves_ = 0;
+  std::uint32_t moves_ = 0, drops_ = 0;
   PerTier<std::uint32_t> failed_writes_;
   std::map<std::uint32_t, std::uint32_t> failed_reads_;
 };
 
-constexpr std::uint32_t kPiece = 3;    // the most blocks in a move
+constexpr std::uint32_t kChunk = 3;    // the most blocks in a move
 constexpr std::uint32_t kKernels = 8;  // in a plan's iteration
 constexpr std::uint32_t kTensors = 60;
 constexpr std::size_t kInFlight = 3;  // the most launches on a stream
@@ -199,7 +274,7 @@ class RandomProgram {
       : shape_(shape),
         choices_(choices),
         machine_(shape.blocks, shape.device_blocks, shape.failing, shape.all_is_told),
-        expected_(shape.blocks),
+        expected_(shape.blocks * kPiecesPerBlock),
         streams_(shape.streams),
         plan_(shape.planned ? random_plan(shape.plan_seed) : Plan{}),
         executor_(table(shape), options(shape),
@@ -222,7 +297,8 @@ class RandomProgram {
       RC_ASSERT(steps < 100'000u);  // Nothing hangs.
       step();
       executor_.check_invariants();
-      RC_ASSERT(!executor_.failure().has_value());
+      if (const auto failure = executor_.failure())
+        RC_FAIL("gave up: kind " + std::to_string(static_cast<int>(failure->kind)));
     }
   }
 
@@ -231,7 +307,7 @@ class RandomProgram {
     LaunchId launch;
     std::vector<BlockAccess> accesses;
     struct Touch {
-      std::uint32_t block;
+      std::uint32_t piece;
       bool writes;
     };
     std::vector<Touch> touches;  // still to come, the last one first
@@ -254,7 +330,7 @@ class RandomProgram {
             .window_blocks = 2,
             .migration = {.keeps_copies = shape.keeps_copies,
                           .keep_dead_blocks = shape.keep_dead,
-                          .piece_blocks = kPiece,
+                          .chunk_blocks = kChunk,
                           .planned_in_flight = 2}};
   }
 
@@ -264,11 +340,17 @@ class RandomProgram {
     std::vector<Command> commands;
     executor_.on(event, commands);
     machine_.submit(commands, launched_);
-    for (const std::uint32_t block : machine_.take_mapped())
+    while (const auto refused = machine_.next_refused()) {
+      executor_.check_invariants();
+      commands.clear();
+      executor_.on(*refused, commands);
+      machine_.submit(commands, launched_);
+    }
+    for (const std::uint32_t piece : machine_.take_mapped())
       for (Stream& stream : streams_)
         if (!stream.is_idle()) {
           InFlight& runs = stream.in_flight.front();
-          if (runs.faulted && runs.touches.back().block == block) runs.faulted = false;
+          if (runs.faulted && runs.touches.back().piece == piece) runs.faulted = false;
         }
   }
 
@@ -303,7 +385,7 @@ class RandomProgram {
     for (std::uint32_t block = 0; block < shape_.blocks; ++block)
       in_use += blocks.contains({block}) ||
                 std::ranges::any_of(tensors_, [&](const auto& tensor) { return tensor.second.contains({block}); });
-    if (in_use + kPiece > shape_.device_blocks + shape_.host_blocks + shape_.ssd_blocks) return false;
+    if (in_use + kChunk > shape_.device_blocks + shape_.host_blocks + shape_.ssd_blocks) return false;
     const TensorId id{next_tensor_++};
     tensors_[id] = blocks;
     tell(Allocated{id, blocks});
@@ -320,7 +402,7 @@ class RandomProgram {
     tensors_.erase(tensor);
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
       if (std::ranges::none_of(tensors_, [&](const auto& other) { return other.second.contains(block); }))
-        expected_[block.value].reset();
+        for (const std::uint32_t piece : pieces_in({block, 1})) expected_[piece].reset();
     tell(Freed{id, blocks});
   }
 
@@ -337,9 +419,18 @@ class RandomProgram {
     }
     for (const BlockAccess& access : kernel.accesses)
       for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-        kernel.touches.push_back({block.value, access.writes || !shape_.all_is_told});
+        kernel.touches.push_back({place_in(block), access.writes || !shape_.all_is_told});
+    // Where it uses more than the device it comes back to what has left.
+    for (std::size_t again = choices_.below(3) * kernel.touches.size(); again > 0; --again)
+      kernel.touches.push_back(kernel.touches[choices_.below(static_cast<std::uint32_t>(kernel.touches.size()))]);
     const std::uint32_t place = choices_.below(kKernels + 1);
     tell(KernelReady{kernel.launch, place < kKernels ? KernelId{place} : kNoKernel, kernel.accesses});
+  }
+
+  // One of a few of its pieces, for these to be touched again and one after the other.
+  std::uint32_t place_in(BlockId block) {
+    constexpr std::array<std::uint32_t, 5> kPlaces{0, 1, 2, 7, kPiecesPerBlock - 1};
+    return pieces_of(block).first.value - kFirstPiece + kPlaces[choices_.below(kPlaces.size())];
   }
 
   void touch(std::uint32_t index) {
@@ -350,23 +441,23 @@ class RandomProgram {
       streams_[index].in_flight.pop_front();
       return tell(KernelDone{done});
     }
-    const auto [block, writes] = kernel.touches.back();
-    auto& bytes = machine_.on_device(block);
+    const auto [piece, writes] = kernel.touches.back();
+    auto& bytes = machine_.on_device(piece);
     if (!bytes) {
       RC_ASSERT(shape_.faults);                             // Without faults everything must be there at the launch.
       if (kernel.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
       kernel.faulted = true;
-      return tell(Faulted{{index}, {{block}, 1}});
+      return tell(Faulted{{index}, {machine_.faults_on(piece), 1}});
     }
-    if (expected_[block]) RC_ASSERT(*bytes == *expected_[block]);
-    if (writes) expected_[block] = bytes = ++stamp_;
+    if (expected_[piece]) RC_ASSERT(*bytes == *expected_[piece]);
+    if (writes) expected_[piece] = bytes = ++stamp_;
     kernel.touches.pop_back();
   }
 
   Shape shape_;
   Choices& choices_;
   HostileMachine machine_;
-  std::vector<std::optional<std::uint64_t>> expected_;  // by block; nothing where any bytes will do
+  std::vector<std::optional<std::uint64_t>> expected_;  // by piece; nothing where any bytes will do
   std::vector<Stream> streams_;
   std::set<LaunchId> launched_;
   std::map<TensorId, BlockRange> tensors_;
@@ -380,6 +471,7 @@ class RandomProgram {
 };
 
 void check_random_programs(bool faults) {
+  HostileMachine::splits = 0;
   EXPECT_TRUE(rc::check([faults] {
     Choices choices(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::resize(100, rc::gen::inRange(0u, 3000u)));
     const std::uint32_t streams = faults ? *rc::gen::inRange(1u, 4u) : 1;
@@ -400,6 +492,7 @@ void check_random_programs(bool faults) {
                   choices)
         .run();
   }));
+  EXPECT_EQ(HostileMachine::splits > 0, faults) << "kernels that fault come back to what has left meanwhile";
 }
 
 TEST(ExecutorProperty, NoOrderOfEventsLosesBytesOrExceedsTheBudgetWhenKernelsFault) { check_random_programs(true); }

@@ -45,7 +45,7 @@ TEST(Executor, AnArrivalThatIsRefusedIsAskedForAgainAfterWhatIsWantedAsMuch) {
 }
 
 TEST(Executor, WritesThatAreUnderWayTogetherFailAsOne) {
-  ExecutorScript run("ddddssss", {4, 0, 10}, {.migration = {.piece_blocks = 1}});
+  ExecutorScript run("ddddssss", {4, 0, 10}, {.migration = {.chunk_blocks = 1}});
   run.tell(Allocated{{0}, {{0}, 8}});
   for (std::uint32_t stream = 0; stream < 4; ++stream) run.tell(Faulted{{stream}, {{4 + stream}, 1}});
   const std::vector<Move> writes = run.moves();
@@ -59,7 +59,7 @@ TEST(Executor, WritesThatAreUnderWayTogetherFailAsOne) {
 
 // An instruction of one thread needs two blocks at once, while another thread runs small kernels.
 TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRun) {
-  ExecutorScript run("ssss", {3, 0, 10}, {.migration = {.piece_blocks = 1}});
+  ExecutorScript run("ssss", {3, 0, 10}, {.migration = {.chunk_blocks = 1}});
   const auto others_run = [&] {
     for (int kernel = 0; kernel < 40; ++kernel) {
       run.tell(KernelReady{{{1}}, kNoKernel, {}});
@@ -154,7 +154,7 @@ TEST(Executor, APrefetchThatComesTooLateDoesNotUndoTheNextEviction) {
 TEST(Executor, NoPlannedMoveStartsWithSoManyBlocksInFlight) {
   Plan plan;
   for (std::uint32_t tensor = 0; tensor < 5; ++tensor) plan.prefetches.push_back({{tensor}, {0}});
-  ExecutorScript run("ssssssss", {20, 0, 20}, {.migration = {.piece_blocks = 4, .planned_in_flight = 2}});
+  ExecutorScript run("ssssssss", {20, 0, 20}, {.migration = {.chunk_blocks = 4, .planned_in_flight = 2}});
   adopt(run.executor, plan, 1);
   run.tell(Allocated{{0}, {{0}, 4}});
   for (std::uint32_t tensor = 1; tensor < 5; ++tensor) run.tell(Allocated{{tensor}, {{tensor + 3}, 1}});

@@ -141,7 +141,7 @@ std::optional<BlockId> Foresight::victim(const PageTable& table) {
     const BlockRange blocks = rows_[at->second].blocks;
     for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
       if (could_leave(block, table) && !stayed_.contains(block)) return block;
-      gone = gone && (!table.live(block) || table.state(block) == BlockState::stored);
+      gone = gone && (!table.live(block) || table.state(block) == BlockState::stored || table.is_split(block));
     }
     if (gone) at = by_next_use_.erase(at);
   }

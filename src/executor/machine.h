@@ -65,7 +65,9 @@ struct KernelDone {  // The device has run it: it uses its blocks no longer.
   LaunchId launch;
 };
 inline constexpr StreamId kNobody{UINT32_MAX};
-struct Faulted {  // The stream waits for these blocks, which are not mapped. kNobody: they could not be dropped.
+// The stream waits for these blocks, which are not mapped; of a split one, for a piece. kNobody: they could not be
+// dropped.
+struct Faulted {
   StreamId stream;
   BlockRange blocks;
 };
@@ -95,7 +97,7 @@ struct Move {
   BlockRange blocks;
   Tier from, to;
   Urgency urgency;
-  bool first_piece = true;  // false: it continues the move before it on this link, whose latency is paid
+  bool first_chunk = true;  // false: it continues the move before it on this link, whose latency is paid
   // Up: the lower copy stays. Down: such a copy is still there, and no kernel has written since; what the machine finds
   // to be the same all the same need not be copied. A move down that fails gives the copy up.
   bool clean = false;
@@ -104,10 +106,20 @@ struct Move {
 struct Populate {
   BlockRange blocks;
 };
-// Gives up the copy on that tier without moving it. No event answers it.
+// Gives up the copy on that tier without moving it. No event answers it; but a dead piece that cannot be taken off the
+// device is told as a fault of kNobody before anything else is told.
 struct Discard {
   BlockRange blocks;
   Tier tier;
+};
+// See Note [Pieces]. From now on faults on the block are told of its pieces, and moves of those follow; until Join,
+// when all of them are on the SSD. Whoever waits for the block or for a piece of it looks again. No event answers
+// these.
+struct Split {
+  BlockId block;
+};
+struct Join {
+  BlockId block;
 };
 // Lets the kernel go.
 struct Launch {
@@ -118,7 +130,7 @@ struct Launch {
 struct Cancel {
   MoveId move;
 };
-using Command = std::variant<Launch, Move, Populate, Discard, Cancel>;
+using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join>;
 
 // The one seam between deciding and doing. Implemented by sim and cpu. Used by one thread only.
 class Machine {

@@ -1,6 +1,7 @@
 #include "executor/migration.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
@@ -37,11 +38,12 @@ Migration::Migration(PageTable table, MigrationOptions options, ProtectionOption
     : table_(std::move(table)),
       options_(options),
       protection_(table_, protection),
-      plan_{.keeps_copies = options.keeps_copies} {
-  CHECK(options_.piece_blocks > 0 && options_.planned_in_flight > 0);
-  // A piece starts when there is room for all of it, so it must stay small beside the device.
+      plan_{.keeps_copies = options.keeps_copies},
+      left_at_(table_.block_count()) {
+  CHECK(options_.chunk_blocks > 0 && options_.planned_in_flight > 0);
+  // A chunk starts when there is room for all of it, so it must stay small beside the device.
   const std::uint64_t quarter = table_.capacity(Tier::device).value / kBlockBytes.value / 4;
-  options_.piece_blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quarter, 1, options_.piece_blocks));
+  options_.chunk_blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quarter, 1, options_.chunk_blocks));
 }
 
 void Migration::retain(BlockRange blocks) {
@@ -53,7 +55,10 @@ void Migration::retain(BlockRange blocks) {
 }
 
 void Migration::hold(BlockRange blocks) {
-  for_each_block(blocks, [&](BlockId block) { table_.hold(block); });
+  for_each_block(blocks, [&](BlockId block) {
+    table_.hold(block);
+    if (is_piece(block)) undropped_.insert(block);
+  });
 }
 
 void Migration::release(BlockRange blocks, std::vector<Command>& out) {
@@ -66,6 +71,7 @@ void Migration::release(BlockRange blocks, std::vector<Command>& out) {
 void Migration::bury(BlockId block, std::vector<Command>& out) {
   CHECK(!table_.live(block));
   drop_planned_evictions({block, 1});  // They are not for the next tensor there.
+  if (table_.is_split(block)) return bury_pieces(block, out);
   switch (table_.state(block)) {
     case BlockState::empty:
     case BlockState::arriving:
@@ -76,17 +82,58 @@ void Migration::bury(BlockId block, std::vector<Command>& out) {
       drop_copy(block, out);
       [[fallthrough]];
     case BlockState::resident:
-      if (options_.keep_dead_blocks) return foresight_.died(block);
+      if (options_.keep_dead_blocks && !is_piece(block)) return foresight_.died(block);
       return drop(block, out);
     case BlockState::stored:
       discard(block, table_.lower(block), out);
       return table_.drop(block);
+    case BlockState::in_pieces:
+      CHECK(false && "a piece is not split");
   }
+}
+
+// What is below stays there until the block is given up as a whole.
+void Migration::bury_pieces(BlockId block, std::vector<Command>& out) {
+  for_each_block(pieces_of(block), [&](BlockId piece) {
+    const BlockState state = table_.state(piece);
+    if (state == BlockState::leaving) recall(piece, out);
+    if (!on_device(state)) return;
+    if (state == BlockState::clean) drop_copy(piece, out);
+    drop(piece, out);
+  });
+  dead_in_pieces_.insert(block);
+}
+
+// The machine has refused no drop of a piece, or it would have said so by now.
+bool Migration::is_below(BlockId block) const {
+  bool all = split_.at(block).dropped_at != event_;
+  for_each_block(pieces_of(block), [&](BlockId piece) {
+    const BlockState state = table_.state(piece);
+    all &= state == BlockState::stored || (state == BlockState::empty && !undropped_.contains(piece));
+  });
+  return all;
+}
+
+void Migration::give_up_dead_pieces(std::vector<Command>& out) {
+  std::erase_if(dead_in_pieces_, [&](BlockId block) {
+    if (!table_.is_split(block) || table_.live(block)) return true;
+    if (!is_below(block)) return false;
+    forget_pieces(block);
+    discard(block, Tier::ssd, out);
+    table_.drop(block);
+    return true;
+  });
+}
+
+void Migration::forget_pieces(BlockId block) {
+  protection_.forget(pieces_of(block));
+  split_.erase(block);
 }
 
 void Migration::drop(BlockId dead, std::vector<Command>& out) {
   CHECK(!table_.live(dead));  // It is gone for good.
   ready_frames_.erase(dead);
+  if (is_piece(dead)) split_.at(block_of(dead)).dropped_at = event_;
   discard(dead, Tier::device, out);
   table_.drop(dead);
 }
@@ -98,6 +145,7 @@ void Migration::drop_copy(BlockId block, std::vector<Command>& out) {
 
 void Migration::written(BlockRange blocks, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
+    if (table_.is_split(block)) return written(pieces_of(block), out);
     if (table_.state(block) == BlockState::clean) drop_copy(block, out);
     // A machine maps the blocks of a move one after the other, and tells when it has mapped the last.
     if (table_.state(block) == BlockState::arriving) changed_on_the_way_.insert(block);
@@ -114,11 +162,68 @@ void Migration::recall(BlockId block, std::vector<Command>& out) {
   CHECK(false && "a leaving block is in flight");
 }
 
+void Migration::used(BlockRange blocks) {
+  const BlockId first = block_of(blocks.first), last = block_of({blocks.end().value - 1});
+  foresight_.used({first, last.value - first.value + 1});
+}
+
+bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) {
+  const BlockId block = block_of(id);
+  CHECK(!is_piece(id) || table_.is_split(block));
+  const bool is_stored = table_.state(block) == BlockState::stored && table_.lower(block) == Tier::ssd;
+  if (stream == kNobody) {
+    want({id, 1}, Urgency::fault, stream, out);
+  } else if (is_piece(id) && has_left_running_kernel(block)) {
+    const bool comes = table_.state(id) == BlockState::arriving;
+    want(comes ? BlockRange{id, 1} : with_read_ahead(id), Urgency::fault, stream, out);
+  } else if (is_stored && has_left_running_kernel(block)) {
+    split(block, out);
+    return true;
+  } else {
+    want({block, 1}, Urgency::fault, stream, out);
+  }
+  return false;
+}
+
+// Whoever waits for it faults on a piece next.
+void Migration::split(BlockId block, std::vector<Command>& out) {
+  table_.split(block);
+  split_.emplace(block, Pieces{});
+  last_split_left_at_ = std::max(last_split_left_at_, left_at_[block.value]);
+  out.push_back(Split{block});
+}
+
+// Twice as many as came last where the kernel goes on right from there, over the end of a block, too. Who goes through
+// several rows of a block at a time gets one by one: more would be gone before it is used.
+BlockRange Migration::with_read_ahead(BlockId piece) {
+  Pieces& pieces = split_.at(block_of(piece));
+  const std::uint32_t place = place_in_block(piece);
+  if (place == 0 && block_of(piece).value > 0)
+    if (const auto before = split_.find({block_of(piece).value - 1});
+        before != split_.end() && before->second.next == kPiecesPerBlock)
+      pieces.came = before->second.came;
+  const bool goes_on = pieces.next % kPiecesPerBlock == place && pieces.came > 0;
+  pieces.came = std::min(goes_on ? 2 * pieces.came : 1, kPiecesPerBlock - place);
+  pieces.next = place + pieces.came;
+  return {piece, pieces.came};
+}
+
+bool Migration::join(BlockId block, const Asker& by, std::vector<Command>& out) {
+  for_each_block(pieces_of(block), [&](BlockId piece) {
+    if (on_device(table_.state(piece))) start_move({piece, 1}, Tier::device, Tier::ssd, by, {}, out);
+  });
+  if (!is_below(block)) return false;
+  forget_pieces(block);
+  table_.join(block);
+  out.push_back(Join{block});
+  return true;
+}
+
 void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
     if (table_.state(block) == BlockState::leaving) recall(block, out);
   });
-  foresight_.used(blocks);
+  used(blocks);
   if (urgency == Urgency::fault) protection_.waits(stream);
   // A signal may end a thread's wait, and then it faults on the same blocks again.
   const auto same = [&](const Wish& wish) {
@@ -133,8 +238,8 @@ void Migration::ask(const Wish& wish) {
 }
 
 bool Migration::eviction_possible(BlockId block) const {
-  return on_device(table_.state(block)) && table_.live(block) && (plan_.shared_blocks || !table_.shared(block)) &&
-         !table_.pinned(block);
+  const bool is_there = on_device(table_.state(block)) || (table_.is_split(block) && !is_used_in_pieces(block));
+  return is_there && table_.live(block) && (plan_.shared_blocks || !table_.shared(block)) && !table_.pinned(block);
 }
 
 void Migration::begin_plan(FollowOptions options, Foresight foresight) {
@@ -186,13 +291,15 @@ bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   bool any = false;
   while (blocks.count > 0) {  // Victims may have scattered the tensor over both tiers: one wish for each run.
     const BlockState state = table_.state(blocks.first);
-    const bool below = state == BlockState::stored || state == BlockState::leaving;
+    const auto is_below = [](BlockState one) {
+      return one == BlockState::stored || one == BlockState::leaving || one == BlockState::in_pieces;
+    };
+    const bool below = is_below(state);
     const Tier tier = table_.lower(blocks.first);
     std::uint32_t count = 1;
     const auto same = [&](BlockId block) {
       const BlockState other = table_.state(block);
-      const bool other_below = other == BlockState::stored || other == BlockState::leaving;
-      return other_below == below && (!below || table_.lower(block) == tier);
+      return is_below(other) == below && (!below || table_.lower(block) == tier);
     };
     while (count < blocks.count && same({blocks.first.value + count})) ++count;
     if (below) prefetches_[tier].push({blocks.first, count}, keeps_copy);
@@ -216,6 +323,7 @@ std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
 }
 
 void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
+  give_up_dead_pieces(out);
   bool all_have_room = serve_urgent(arrived, out);
   while (!all_have_room && make_room(out))
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
@@ -240,7 +348,17 @@ bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Comma
 
 Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   while (wish.rest.count > 0) {
+    if (!table_.contains({wish.rest.first, 1}) || is_used_in_pieces(wish.rest.first)) {
+      // Joined, or split, meanwhile: whoever waits for it has been told to look again.
+      if (!is_piece(wish.rest.first)) arrived.push_back({wish.rest.first, 1});
+      drop_front(wish.rest, 1);
+      continue;
+    }
     const BlockState state = table_.state(wish.rest.first);
+    if (state == BlockState::in_pieces) {
+      if (!join(wish.rest.first, wish.by, out)) return Served::waits_for_move;
+      continue;
+    }
     if (on_device(state)) {
       // Called back, or brought for somebody else; it must stay until the instruction that touches it is done.
       protect({wish.rest.first, 1}, wish.by);
@@ -249,20 +367,23 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     }
     // Called back, or on its way for somebody else: the end of that move brings us here again.
     if (state == BlockState::leaving || state == BlockState::arriving) return Served::waits_for_move;
-    const BlockRange piece = first_piece(wish.rest);
-    use_dead(bytes_of(piece), out);
-    if (table_.room(Tier::device) < bytes_of(piece)) return Served::waits_for_room;
+    const BlockRange chunk = first_chunk(wish.rest);
+    use_dead(bytes_of(chunk), out);
+    if (table_.room(Tier::device) < bytes_of(chunk)) return Served::waits_for_room;
     if (state == BlockState::empty) {
-      for_each_block(piece, [&](BlockId block) { table_.populate(block); });
-      out.push_back(Populate{piece});
-      protect(piece, wish.by);
-      arrived.push_back(piece);
+      for_each_block(chunk, [&](BlockId block) {
+        table_.populate(block);
+        undropped_.erase(block);
+      });
+      out.push_back(Populate{chunk});
+      protect(chunk, wish.by);
+      arrived.push_back(chunk);
     } else {
-      start_move(piece, table_.lower(piece.first), Tier::device, wish.by,
+      start_move(chunk, table_.lower(chunk.first), Tier::device, wish.by,
                  {.continues = wish.begun, .keeps_copy = plan_.keeps_copies}, out);
       wish.begun = true;
     }
-    drop_front(wish.rest, piece.count);
+    drop_front(wish.rest, chunk.count);
   }
   return Served::wholly;
 }
@@ -272,11 +393,11 @@ void Migration::protect(BlockRange blocks, const Asker& by) {
   for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(by.stream, block); });
 }
 
-BlockRange Migration::first_piece(BlockRange rest) const {
+BlockRange Migration::first_chunk(BlockRange rest) const {
   const BlockState state = table_.state(rest.first);
   const Tier lower = table_.lower(rest.first);
   std::uint32_t count = 1;
-  while (count < rest.count && count < options_.piece_blocks) {
+  while (count < rest.count && count < most_in_chunk(rest.first)) {
     const BlockId block{rest.first.value + count};
     const bool below = state == BlockState::stored || state == BlockState::clean;
     if (table_.state(block) != state || (below && table_.lower(block) != lower)) break;
@@ -299,15 +420,20 @@ void Migration::serve_planned_evictions(Tier to, std::vector<Command>& out) {
       queue.drop_front(1, false);
       continue;
     }
-    BlockRange piece = first_piece(wish.rest);
+    if (table_.is_split(wish.rest.first)) {
+      join(wish.rest.first, {.urgency = Urgency::plan}, out);
+      queue.drop_front(1, true);
+      continue;
+    }
+    BlockRange chunk = first_chunk(wish.rest);
     std::uint32_t count = 1;
-    while (count < piece.count && eviction_possible({piece.first.value + count})) ++count;
-    piece.count = count;
-    const bool has_copy = table_.state(piece.first) == BlockState::clean && table_.lower(piece.first) == to;
-    if (!has_copy && !drop_copies(to, bytes_of(piece), out)) return;
-    if (!has_copy) written(piece, out);  // A copy elsewhere is of no use: the plan wants the bytes here.
-    start_move(piece, Tier::device, to, {.urgency = Urgency::plan}, {.continues = wish.begun}, out);
-    queue.drop_front(piece.count, true);
+    while (count < chunk.count && eviction_possible({chunk.first.value + count})) ++count;
+    chunk.count = count;
+    const bool has_copy = table_.state(chunk.first) == BlockState::clean && table_.lower(chunk.first) == to;
+    if (!has_copy && !drop_copies(to, bytes_of(chunk), out)) return;
+    if (!has_copy) written(chunk, out);  // A copy elsewhere is of no use: the plan wants the bytes here.
+    start_move(chunk, Tier::device, to, {.urgency = Urgency::plan}, {.continues = wish.begun}, out);
+    queue.drop_front(chunk.count, true);
   }
 }
 
@@ -317,34 +443,38 @@ void Migration::serve_planned_prefetches(Tier from, std::vector<Command>& out) {
     const MoveQueue::Wish wish = queue.front();
     const BlockState state = table_.state(wish.rest.first);
     if (state == BlockState::leaving) return;
+    if (state == BlockState::in_pieces && !is_used_in_pieces(wish.rest.first)) {
+      if (!join(wish.rest.first, {.urgency = Urgency::plan}, out)) return;
+      continue;
+    }
     if (state != BlockState::stored) {
       queue.drop_front(1, false);
       continue;
     }
-    const BlockRange piece = first_piece(wish.rest);
-    use_dead(bytes_of(piece), out);
-    births_ahead_ ? evict_ahead(bytes_of(piece), out) : evict_idle(bytes_of(piece), out);
-    if (table_.room(Tier::device) < bytes_of(piece)) return;
-    start_move(piece, table_.lower(piece.first), Tier::device, {.urgency = Urgency::plan},
+    const BlockRange chunk = first_chunk(wish.rest);
+    use_dead(bytes_of(chunk), out);
+    births_ahead_ ? evict_ahead(bytes_of(chunk), out) : evict_idle(bytes_of(chunk), out);
+    if (table_.room(Tier::device) < bytes_of(chunk)) return;
+    start_move(chunk, table_.lower(chunk.first), Tier::device, {.urgency = Urgency::plan},
                {.continues = wish.begun, .keeps_copy = wish.keeps_copy}, out);
-    queue.drop_front(piece.count, true);
+    queue.drop_front(chunk.count, true);
   }
 }
 
 void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& by, Start how,
                            std::vector<Command>& out) {
   CHECK((from == Tier::device) != (to == Tier::device));
-  CHECK(blocks.count > 0 && blocks.count <= options_.piece_blocks);
+  CHECK(blocks.count > 0 && blocks.count <= most_in_chunk(blocks.first));
   // Copies are kept on the SSD only: to and from host memory real machines move the pages themselves.
-  const bool clean =
-      to == Tier::device ? how.keeps_copy && from == Tier::ssd : table_.state(blocks.first) == BlockState::clean;
+  const bool keeps_copy = (how.keeps_copy || is_piece(blocks.first)) && from == Tier::ssd;
+  const bool clean = to == Tier::device ? keeps_copy : table_.state(blocks.first) == BlockState::clean;
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
-  if (to == Tier::device) foresight_.used(blocks);
+  if (to == Tier::device) used(blocks);
   // Victims are chosen one at a time; neighbours that came one after the other leave together.
   if (!out.empty() && blocks.count == 1 && to != Tier::device)
     if (auto* last = std::get_if<Move>(&out.back());
         last && last->blocks.end() == blocks.first && last->to == to && last->from == from &&
-        last->urgency == by.urgency && last->clean == clean && last->blocks.count < options_.piece_blocks) {
+        last->urgency == by.urgency && last->clean == clean && last->blocks.count < most_in_chunk(blocks.first)) {
       ++last->blocks.count;
       if (by.urgency == Urgency::plan) ++planned_in_flight_(from, to);
       CHECK(flights_.back().move.id == last->id);
@@ -356,7 +486,7 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& b
                   .from = from,
                   .to = to,
                   .urgency = by.urgency,
-                  .first_piece = !how.continues,
+                  .first_chunk = !how.continues,
                   .clean = clean};
   if (by.urgency == Urgency::plan) planned_in_flight_(from, to) += blocks.count;
   flights_.push_back({.move = move, .by = by});
@@ -388,10 +518,13 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
       move.clean ? table_.copied(block) : table_.fetched(block);
     else
       table_.evicted(block);
-    if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
-    if (!table_.live(block)) bury(block, out);
+    if (!up && !is_piece(block)) left_at_[block.value] = ++departures_;
   });
-  if (!up) return;
+  for_each_block(move.blocks, [&](BlockId block) {
+    if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
+    if (!table_.live(block_of(block))) bury(block_of(block), out);
+  });
+  if (!up || !table_.contains(move.blocks)) return;  // It may have been a dead block's last piece.
   protect(move.blocks, flight.by);
   arrived.push_back(move.blocks);
 }
@@ -403,7 +536,9 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   for_each_block(move.blocks, [&](BlockId block) {
     up ? table_.fetch_failed(block) : table_.kept(block);
     changed_on_the_way_.erase(block);
-    if (!table_.live(block)) bury(block, out);
+  });
+  for_each_block(move.blocks, [&](BlockId block) {
+    if (!table_.live(block_of(block))) bury(block_of(block), out);
   });
   if (!up) {
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
@@ -412,7 +547,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
       failing_since_[move.to] = {next_move_};
     }
     if (!flight.recalled) {
-      foresight_.stayed(move.blocks);
+      if (!is_piece(move.blocks.first)) foresight_.stayed(move.blocks);
       drop_ready_frames(out);  // They may be what there is no space for.
     }
     arrived.push_back(move.blocks);
@@ -434,15 +569,14 @@ void Migration::check_invariants() const {
     prefetches_[tier].check_invariants();
   }
   CHECK(std::ranges::is_sorted(urgent_, {}, [](const Wish& wish) { return wish.by.urgency; }));
-  std::vector<bool> in_flight(table_.block_count());
+  std::unordered_set<BlockId> in_flight;
   PerLink<std::uint32_t> planned;
   for (const Flight& flight : flights_) {
     const Move& move = flight.move;
     CHECK(table_.contains(move.blocks));
     if (move.urgency == Urgency::plan) planned(move.from, move.to) += move.blocks.count;
     for_each_block(move.blocks, [&](BlockId block) {
-      CHECK(!in_flight[block.value]);
-      in_flight[block.value] = true;
+      CHECK(in_flight.insert(block).second);
       CHECK(table_.state(block) == (move.to == Tier::device ? BlockState::arriving : BlockState::leaving));
       CHECK(table_.lower(block) == (move.to == Tier::device ? move.from : move.to));
     });
@@ -450,11 +584,16 @@ void Migration::check_invariants() const {
   for (const Tier tier : {Tier::host, Tier::ssd})
     CHECK(planned(tier, Tier::device) == planned_in_flight_(tier, Tier::device) &&
           planned(Tier::device, tier) == planned_in_flight_(Tier::device, tier));
-  for (BlockId block{0}; block.value < in_flight.size(); ++block.value) {
+  const auto check = [&](BlockId block) {
     const BlockState state = table_.state(block);
-    CHECK(in_flight[block.value] == (state == BlockState::arriving || state == BlockState::leaving));
+    CHECK(in_flight.contains(block) == (state == BlockState::arriving || state == BlockState::leaving));
     CHECK(!changed_on_the_way_.contains(block) || state == BlockState::arriving);
     CHECK(!ready_frames_.contains(block) || (state == BlockState::resident && !table_.live(block)));
+  };
+  for (BlockId block{0}; block.value < table_.block_count(); ++block.value) {
+    check(block);
+    CHECK(split_.contains(block) == table_.is_split(block));
+    if (table_.is_split(block)) for_each_block(pieces_of(block), check);
   }
 }
 

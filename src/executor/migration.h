@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/ids.h"
@@ -22,7 +24,7 @@ struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
   bool keeps_copies = false;            // as in FollowOptions, whatever the plan says
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
-  std::uint32_t piece_blocks = 16;      // the most that one Move carries
+  std::uint32_t chunk_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it
 };
 
@@ -39,7 +41,7 @@ struct Failure {
 
 // Turns wishes (a fault, a kernel's need, a planned move) into Moves, one queue for each link and urgency: faults
 // first, then what a kernel waits for, then what the plan wants (G10 section 4.5: queues and arbiter). A wish is looked
-// at again each time a piece of it can start, so it may be stale: what has already happened to a block is skipped.
+// at again each time a chunk of it can start, so it may be stale: what has already happened to a block is skipped.
 //
 // Room on the device is made for faults and needs; a planned prefetch waits in its queue until there is room, unless
 // make_room_ahead() says otherwise.
@@ -52,10 +54,22 @@ class Migration {
   const PageTable& table() const { return table_; }
   Protection& protection() { return protection_; }
 
+  // All drops that were refused have been told.
+  void begin_event() { ++event_; }
   void retain(BlockRange blocks);
   void hold(BlockRange blocks);  // see PageTable::hold()
   // What nobody uses any more loses its bytes at once, or as soon as its move is over.
   void release(BlockRange blocks, std::vector<Command>& out);
+
+  // The stream waits for a block or a piece. A block that has left while a kernel ran that still runs is split, and its
+  // pieces come one at a time, or more where one after the other is wanted; once no such kernel runs, whole.
+  // True if it was split now.
+  bool faulted(BlockId block, StreamId stream, std::vector<Command>& out);
+  // How often blocks have left so far; and what that was when the oldest kernel started that runs now, if any does.
+  std::uint64_t departures() const { return departures_; }
+  void kernels_run_since(std::optional<std::uint64_t> departures) { running_since_ = departures; }
+  // Whether kernels go on to fault on the block's pieces: nobody waits for all of it.
+  bool is_used_in_pieces(BlockId block) const { return table_.is_split(block) && has_left_running_kernel(block); }
 
   // The blocks are wanted on the device: stored ones arrive, empty ones get a frame, leaving ones are called back.
   void want(BlockRange blocks, Urgency urgency, StreamId stream, std::vector<Command>& out);
@@ -123,8 +137,27 @@ class Migration {
     bool now = false;  // by the kernel that is about to start
   };
 
-  // The longest run at the start of `rest`, at most a piece, in the state of its first block.
-  BlockRange first_piece(BlockRange rest) const;
+  // A kernel runs that does not fit.
+  bool some_used_in_pieces() const { return running_since_ && last_split_left_at_ > *running_since_; }
+  struct Pieces {                      // of a split block
+    std::uint32_t next = 0, came = 0;  // the piece after those that came last, and how many these were
+    std::uint64_t dropped_at = 0;      // at which event some were dropped last
+  };
+  bool has_left_running_kernel(BlockId block) const {
+    return running_since_ && left_at_[block.value] > *running_since_;
+  }
+  void used(BlockRange blocks);
+  void split(BlockId block, std::vector<Command>& out);
+  BlockRange with_read_ahead(BlockId piece);
+  void bury_pieces(BlockId block, std::vector<Command>& out);
+  bool is_below(BlockId block) const;
+  void give_up_dead_pieces(std::vector<Command>& out);
+  void forget_pieces(BlockId block);
+  // Sends away what is left of a split block's pieces; true once it is whole again.
+  bool join(BlockId block, const Asker& by, std::vector<Command>& out);
+  // The longest run at the start of `rest`, at most a chunk, in the state of its first block.
+  BlockRange first_chunk(BlockRange rest) const;
+  std::uint32_t most_in_chunk(BlockId id) const { return is_piece(id) ? kPiecesPerBlock : options_.chunk_blocks; }
   Bytes bytes_of(BlockRange blocks) const;
   bool eviction_possible(BlockId block) const;
   void ask(const Wish& wish);
@@ -179,6 +212,15 @@ class Migration {
   std::optional<Bytes> births_ahead_;
   FollowOptions plan_;
   Foresight foresight_;
+  std::uint64_t departures_ = 0;
+  std::vector<std::uint64_t> left_at_;  // by block: departures_ when it had left last
+  std::optional<std::uint64_t> running_since_;
+  std::unordered_map<BlockId, Pieces> split_;
+  std::set<BlockId> dead_in_pieces_;       // blocks, which may live again meanwhile
+  std::unordered_set<BlockId> undropped_;  // pieces that the machine could not drop, until they have been populated
+  std::uint64_t last_split_left_at_ = 0;   // as left_at_, of what was split last
+  std::uint64_t random_ = 1;
+  std::uint64_t event_ = 1;
   std::set<BlockId> changed_on_the_way_;  // written to before their arrival was told
   std::uint32_t next_move_ = 0;
 };

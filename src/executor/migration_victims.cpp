@@ -6,8 +6,8 @@
 namespace spillway {
 namespace {
 
-// Victims for this many pieces ahead of the arrival that waits: enough to keep the way out busy while the way in is.
-constexpr std::uint64_t kPiecesAhead = 4;
+// Victims for this many chunks ahead of the arrival that waits: enough to keep the way out busy while the way in is.
+constexpr std::uint64_t kChunksAhead = 4;
 // A tier whose writes have failed this often in a row takes no more.
 constexpr std::uint32_t kMostFailedWrites = 4;
 
@@ -20,16 +20,15 @@ void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
 
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
-  const std::uint64_t ahead = kPiecesAhead * options_.piece_blocks;
-  std::uint64_t looked = 0;
+  const Bytes ahead = kBlockBytes * (kChunksAhead * options_.chunk_blocks);
   bool some_left = false;
   Bytes needed;
   for (const Wish& wish : urgent_) {
-    for (BlockId block = wish.rest.first; block < wish.rest.end() && looked < ahead; ++block.value) {
+    for (BlockId block = wish.rest.first; block < wish.rest.end() && needed < ahead; ++block.value) {
+      if (!table_.contains({block, 1})) continue;  // a piece of what is whole again
       const BlockState state = table_.state(block);
       if (state != BlockState::stored && state != BlockState::empty) continue;
       needed += table_.bytes(block);
-      ++looked;
       while (table_.room(Tier::device) + table_.leaving() < needed) {
         const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
         if (!evict_one(needed, wish.by, stuck, out)) return some_left;
@@ -63,8 +62,9 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
-  if (victim && table_.live(*victim) && !victim_tier(*victim, out))
-    if (const auto clean = table_.clean_victim()) victim = clean;  // Needs nothing of a tier that takes no more.
+  const auto has_no_place = [&] { return victim && table_.live(*victim) && !victim_tier(*victim, out); };
+  if (has_no_place()) victim = table_.placed_victim().value_or(*victim);
+  while (stuck && has_no_place() && protection_.relax(by.stream)) victim = table_.placed_victim().value_or(*victim);
   const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
   if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
@@ -116,6 +116,8 @@ std::optional<BlockId> Migration::next_victim() {
   if (const auto spare = spare_victim()) return spare;
   if (const auto oldest = table_.victim(); oldest && !table_.live(*oldest) && !ready_frames_.contains(*oldest))
     return oldest;
+  if (some_used_in_pieces())
+    if (const auto any = table_.any_victim(random_)) return any;
   if (const auto last = foresight_.victim(table_)) return last;
   return table_.victim();
 }
@@ -123,8 +125,14 @@ std::optional<BlockId> Migration::next_victim() {
 std::optional<BlockId> Migration::planned_victim() {
   for (const Tier to : {Tier::host, Tier::ssd}) {
     MoveQueue& queue = evictions_[to];
-    while (!queue.empty() && !eviction_possible(queue.front().rest.first)) queue.drop_front(1, false);
-    if (!queue.empty()) return queue.front().rest.first;
+    for (; !queue.empty(); queue.drop_front(1, false)) {
+      const BlockId block = queue.front().rest.first;
+      if (!eviction_possible(block)) continue;
+      if (!table_.is_split(block)) return block;
+      const BlockRange pieces = pieces_of(block);
+      for (BlockId piece = pieces.first; piece < pieces.end(); ++piece.value)
+        if (on_device(table_.state(piece)) && !table_.pinned(piece)) return piece;
+    }
   }
   return std::nullopt;
 }
@@ -135,6 +143,10 @@ bool Migration::is_next_planned(BlockId block, Tier to) const {
 
 // Host memory is for what comes back soon: plans reckon with it.
 std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>& out) {
+  if (is_piece(victim))
+    return table_.state(victim) == BlockState::clean || failed_writes_.ssd < kMostFailedWrites
+               ? std::optional(Tier::ssd)
+               : std::nullopt;
   const Bytes bytes = table_.bytes(victim);
   const bool is_idle = foresight_.is_idle(victim);
   const auto takes = [&](Tier tier) {

@@ -17,7 +17,7 @@ class MoveQueue {
   struct Wish {
     BlockRange rest;          // what has not been started yet; never empty
     bool keeps_copy = false;  // where it comes from
-    bool begun = false;       // a piece of it has been started
+    bool begun = false;       // a chunk of it has been started
   };
 
   // What waits already keeps its turn; the rest gets the last one.

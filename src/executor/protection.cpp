@@ -69,6 +69,11 @@ void Protection::unpin(std::span<const BlockRange> blocks) {
   for_each_block(blocks, [&](BlockId block) { table_.unpin(block); });
 }
 
+void Protection::give_back(LaunchId launch) {
+  const auto grant = std::ranges::find(grants_, launch, &Grant::launch);
+  if (grant != grants_.end()) give_back(grant);
+}
+
 void Protection::give_back(std::vector<Grant>::iterator grant) {
   for_each_block(grant->blocks, [&](BlockId block) {
     CHECK(grants_of_[block.value] > 0);
@@ -126,6 +131,16 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   if (mine.blocks.size() > options_.window_blocks) unpin_oldest(mine);
 }
 
+void Protection::forget(BlockRange pieces) {
+  for (Window& window : windows_)
+    std::erase_if(window.blocks, [&](BlockId block) {
+      if (!pieces.contains(block)) return false;
+      table_.unpin(block);
+      return true;
+    });
+  std::erase_if(windows_, [](const Window& window) { return window.blocks.empty(); });
+}
+
 void Protection::unpin_oldest(Window& window) {
   CHECK(!window.blocks.empty());
   table_.unpin(window.blocks.front());
@@ -178,7 +193,11 @@ void Protection::check_invariants() const {
     CHECK(std::ranges::count(windows_, window.stream, &Window::stream) == 1);
     for (const BlockId block : window.blocks) {
       CHECK(std::ranges::count(window.blocks, block) == 1);
-      ++pins[block.value];
+      CHECK(table_.contains({block, 1}));
+      if (is_piece(block))
+        CHECK(table_.pinned(block));
+      else
+        ++pins[block.value];
     }
   }
   for (const Expectation& expected : expectations_)

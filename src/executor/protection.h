@@ -33,6 +33,8 @@ class Protection {
   // Protects these blocks (disjoint ranges) until the launch is done; false if they do not fit beside what is granted
   // already. A block of several grants counts once.
   bool grant(LaunchId launch, const std::vector<BlockRange>& blocks);
+  // It uses more than it said, and more than there is room for: what it uses leaves like anything else.
+  void give_back(LaunchId launch);
   bool has_grants() const { return !grants_.empty(); }
   // By how much these blocks are more than the device, if nothing else is granted.
   Bytes shortfall(const std::vector<BlockRange>& blocks) const;
@@ -45,11 +47,17 @@ class Protection {
   void waits(StreamId stream);
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
+  // There will be no such pieces any more.
+  void forget(BlockRange pieces);
 
   // Of the stream's kernels to come, the first one starts now, or none of them will: `anew`.
   void came(StreamId stream, bool anew);
   // This is what the one after all those will use.
   void expect(StreamId stream, std::vector<BlockRange> blocks);
+  // What runs now does not fit, so nothing is kept for what comes after it.
+  void expect_nothing() {
+    for (Expectation& expected : expectations_) forget(expected);
+  }
 
   // Takes one protection away so that `stream` can be served; false if there is none left to take.
   bool relax(StreamId stream);

@@ -57,7 +57,7 @@ TEST(Victims, WhatDiedWhereAKernelIsAboutToMakeSomethingLeavesItsFrameThere) {
 // A plan of two kernels that use blocks 0 and 1, or bring them back, and three blocks of which it knows nothing.
 struct OthersBlocks : ExecutorScript {
   explicit OthersBlocks(bool brings_back)
-      : ExecutorScript("sdddd-", {4, 0, 10}, {.window_blocks = 1, .migration = {.piece_blocks = 1}}) {
+      : ExecutorScript("sdddd-", {4, 0, 10}, {.window_blocks = 1, .migration = {.chunk_blocks = 1}}) {
     Plan plan;
     if (brings_back) plan.prefetches = {{{0}, {0}}};
     allocate(0, 6);
@@ -118,7 +118,7 @@ TEST(Victims, WhatIsNeededLastAndCannotLeaveIsNotTriedForEver) {
 TEST(Victims, WhatThePlanHasAskedToLeaveIsTheFirstVictimAndGoesWhereThePlanWants) {
   Plan plan;
   for (std::uint32_t tensor = 1; tensor < 3; ++tensor) plan.evictions.push_back({{tensor}, {0}, Tier::ssd});
-  ExecutorScript run("ddddss", {4, 4, 8}, {.migration = {.piece_blocks = 1}});
+  ExecutorScript run("ddddss", {4, 4, 8}, {.migration = {.chunk_blocks = 1}});
   adopt(run.executor, plan, 2);
   run.allocate(0, 6);
   run.tell(KernelReady{{{0}}, {0}, {}});

@@ -349,9 +349,9 @@ TEST_F(JournalTest, WhatAnExecutorCannotTellApartIsRefused) {
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_TRUE(why_none("").contains("is no journal"));
-  EXPECT_TRUE(why_none("spillway-journal 5\n").contains("is a journal of version '5'"));
-  EXPECT_TRUE(why_none("spillway-journal 4\n").contains("does not say what the run began with"));
-  EXPECT_TRUE(why_none("spillway-journal 4\nzzzz").contains("damaged"));
+  EXPECT_TRUE(why_none("spillway-journal 6\n").contains("is a journal of version '6'"));
+  EXPECT_TRUE(why_none("spillway-journal 5\n").contains("does not say what the run began with"));
+  EXPECT_TRUE(why_none("spillway-journal 5\nzzzz").contains("damaged"));
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.
@@ -380,7 +380,7 @@ TEST_F(JournalTest, AForgedBeginningIsRefused) {
   };
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().count = UINT32_MAX; }).contains("more than"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().placed = Tier::host; }).contains("host holds"));
-  EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.migration.piece_blocks = 0; }).contains("no moves"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.migration.chunk_blocks = 0; }).contains("no moves"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.window_blocks = 0; }).contains("keep no block"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.online = "nobody"; }).contains("the policy 'nobody'"));
 }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "memory/pieces.h"
+
 namespace spillway {
 namespace {
 
@@ -107,7 +109,12 @@ Result<> Ledger::take(const Adopted& event, Nanos) {
 }
 
 Result<> Ledger::take(const Faulted& event, Nanos at) {
-  TRY_VOID(check(event.blocks));
+  if (is_piece(event.blocks.first)) {
+    const BlockId block = block_of(event.blocks.first);
+    if (event.blocks.count != 1 || !split_.contains(block)) return wrong("block {} is not split", block.value);
+  } else {
+    TRY_VOID(check(event.blocks));
+  }
   if (event.blocks.count == 0) return wrong("it names no block");
   if (event.stream == kNobody) return {};
   TRY_VOID(check(event.stream));
@@ -131,11 +138,25 @@ void Ledger::come(BlockRange blocks) {
   std::erase_if(faults_, [&](const auto& fault) { return blocks.contains(fault.second.blocks.first); });
 }
 
+// Whoever waits for the block or a piece of it faults again.
+void Ledger::look_again(BlockId block) {
+  std::erase_if(faults_, [&](const auto& fault) { return block_of(fault.second.blocks.first) == block; });
+}
+
 void Ledger::asked(const Command& command, Nanos at) {
   if (const auto* move = std::get_if<Move>(&command)) {
     flights_[move->id] = {*move, at};
   } else if (const auto* populate = std::get_if<Populate>(&command)) {
     come(populate->blocks);
+  } else if (const auto* split = std::get_if<Split>(&command)) {
+    split_.insert(split->block);
+    look_again(split->block);
+  } else if (const auto* join = std::get_if<Join>(&command)) {
+    split_.erase(join->block);
+    look_again(join->block);
+  } else if (const auto* discard = std::get_if<Discard>(&command)) {
+    for (BlockId block = discard->blocks.first; block < discard->blocks.end(); ++block.value)
+      if (split_.erase(block) > 0) look_again(block);
   } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
     if (const auto flight = flights_.find(cancel->move); flight != flights_.end()) flight->second.cancelled = true;
   } else if (const auto* launch = std::get_if<Launch>(&command)) {
@@ -157,7 +178,7 @@ Result<> check(const Beginning& beginning, std::uint32_t most_blocks) {
   for (const Tier tier : kTiers)
     if (capacity[tier] > kMostCapacity || placed[tier] > capacity[tier])
       return wrong("{} holds {} bytes, and {} are there", to_text(tier), capacity[tier].value, placed[tier].value);
-  if (options.migration.piece_blocks == 0 || options.migration.planned_in_flight == 0) return wrong("no moves at all");
+  if (options.migration.chunk_blocks == 0 || options.migration.planned_in_flight == 0) return wrong("no moves at all");
   if (options.window_blocks == 0) return wrong("threads that keep no block while they touch it");
   if (online_device > kMostCapacity) return wrong("a device of {} bytes", online_device.value);
   return {};

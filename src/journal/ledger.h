@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/ids.h"
@@ -58,6 +59,7 @@ class Ledger {
   Result<> take(const MoveFailed& event, Nanos at);
   Result<> land(MoveId move, bool done);
   void come(BlockRange blocks);
+  void look_again(BlockId block);
 
   std::uint32_t blocks_;
   bool kernels_fault_;
@@ -67,6 +69,7 @@ class Ledger {
   std::map<LaunchId, Kernel> kernels_;
   std::map<StreamId, Fault> faults_;
   std::map<MoveId, Flight> flights_;
+  std::set<BlockId> split_;
 };
 
 // Whether an executor can begin with this, and follow that on so many blocks. Errors say what is wrong.

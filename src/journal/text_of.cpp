@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/text.h"
+#include "memory/pieces.h"
 
 namespace spillway {
 namespace {
@@ -72,17 +73,26 @@ std::string text(const Move& command) {
   const std::string_view copy = command.to == Tier::device ? ", keeping the copy" : ", clean";
   return fmt::format("move {}: {} from {} to {}{}, for {}{}", command.id.value, text_of(command.blocks),
                      to_text(command.from), to_text(command.to), command.clean ? copy : "",
-                     urgency_name(command.urgency), command.first_piece ? "" : ", continued");
+                     urgency_name(command.urgency), command.first_chunk ? "" : ", continued");
 }
 std::string text(const Populate& command) { return fmt::format("map empty {}", text_of(command.blocks)); }
 std::string text(const Discard& command) {
   return fmt::format("drop {} on {}", text_of(command.blocks), to_text(command.tier));
 }
+std::string text(const Split& command) { return fmt::format("split {} into pieces", text_of({command.block, 1})); }
+std::string text(const Join& command) { return fmt::format("make {} whole again", text_of({command.block, 1})); }
 std::string text(const Cancel& command) { return fmt::format("cancel move {}", command.move.value); }
 
 }  // namespace
 
 std::string text_of(BlockRange blocks) {
+  if (blocks.count > 0 && is_piece(blocks.first)) {
+    const std::uint32_t first = place_in_block(blocks.first);
+    return fmt::format(
+        "{} {} of block {}", blocks.count == 1 ? "piece" : "pieces",
+        blocks.count == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + blocks.count - 1),
+        block_of(blocks.first).value);
+  }
   if (blocks.count == 1) return fmt::format("block {}", blocks.first.value);
   if (blocks.count == 0) return "no block";
   return fmt::format("blocks {}-{}", blocks.first.value, blocks.end().value - 1);

@@ -10,16 +10,63 @@ PageTable::PageTable(PerTier<Bytes> capacity) : capacity_(capacity) {}
 
 void PageTable::add_blocks(std::uint32_t count, Bytes bytes_each) {
   CHECK(bytes_each > Bytes{} && bytes_each <= kBlockBytes);
-  CHECK(count < kNone - block_count());
+  CHECK(count <= kMostBlocks - block_count());
   blocks_.resize(blocks_.size() + count, Block{.bytes = static_cast<std::uint32_t>(bytes_each.value)});
+  pieces_.resize(blocks_.size());
 }
 
-PageTable::Block& PageTable::at(BlockId id) {
-  CHECK(id.value < blocks_.size());
-  return blocks_[id.value];
+bool PageTable::contains(BlockRange blocks) const {
+  if (!is_piece(blocks.first))
+    return blocks.first.value <= block_count() && blocks.count <= block_count() - blocks.first.value;
+  const std::uint32_t before_end = blocks.first.value - kFirstPiece + blocks.count - 1;  // Wraps where it is empty.
+  const std::uint32_t last = before_end / kPiecesPerBlock;
+  if (blocks.count == 0 || last >= block_count()) return false;
+  for (std::uint32_t block = block_of(blocks.first).value; block <= last; ++block)
+    if (pieces_[block] == nullptr) return false;
+  return true;
+}
+
+template <class F>
+void PageTable::for_each_piece(BlockId block, F&& call) {
+  if (is_piece(block) || pieces_[block.value] == nullptr) return;
+  const BlockRange pieces = pieces_of(block);
+  for (BlockId piece = pieces.first; piece != pieces.end(); ++piece.value) call(piece);
+}
+
+void PageTable::split(BlockId id) {
+  Block& block = at(id);
+  CHECK(!is_piece(id) && block.lower == Tier::ssd);
+  step(block, BlockEvent::split);
+  auto pieces = std::make_unique<Pieces>();
+  std::uint32_t rest = block.bytes;
+  for (Block& piece : *pieces) {
+    piece.bytes = std::min(rest, static_cast<std::uint32_t>(kPieceBytes.value));
+    rest -= piece.bytes;
+    if (piece.bytes > 0) piece.state = BlockState::stored;
+    piece.lower = Tier::ssd;
+    piece.tensors = block.tensors;
+  }
+  pieces_[id.value] = std::move(pieces);
+}
+
+void PageTable::join(BlockId id) {
+  step(at(id), BlockEvent::join);
+  end_pieces(id);
+}
+
+void PageTable::end_pieces(BlockId id) {
+  for_each_piece(id, [&](BlockId piece) {
+    CHECK((state(piece) == BlockState::stored || state(piece) == BlockState::empty) && !pinned(piece));
+  });
+  pieces_[id.value].reset();
 }
 
 void PageTable::retain(BlockId id) {
+  for_each_piece(id, [&](BlockId piece) { retain_one(piece); });
+  retain_one(id);
+}
+
+void PageTable::retain_one(BlockId id) {
   Block& block = at(id);
   const bool revived = block.tensors == 0 && block.listed;
   if (revived) unlist(id.value);
@@ -29,6 +76,11 @@ void PageTable::retain(BlockId id) {
 }
 
 void PageTable::release(BlockId id) {
+  for_each_piece(id, [&](BlockId piece) { release_one(piece); });
+  release_one(id);
+}
+
+void PageTable::release_one(BlockId id) {
   Block& block = at(id);
   CHECK(block.tensors > 0);
   const bool dies = block.tensors == 1 && block.listed;
@@ -52,13 +104,13 @@ void PageTable::unpin(BlockId id) {
   CHECK(block.pins > 0);
   if (--block.pins > 0 || !block.listed || &order_of(block) != &live_) return;
   // If it stands before the cursor, not everything there is pinned any more.
-  if (cursor_ == kNone || block.listed_at < blocks_[cursor_].listed_at) cursor_ = id.value;
+  if (cursor_ == kNone || block.listed_at < at({cursor_}).listed_at) cursor_ = id.value;
 }
 
 void PageTable::populate(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::populate);
-  take(Tier::device, block);
+  take(Tier::device, id);
   list(id.value);
 }
 
@@ -69,10 +121,11 @@ void PageTable::evict(BlockId id, Tier to) {
   CHECK(!has_copy || block.lower == to);
   step(block, BlockEvent::evict);
   unlist(id.value);
+  CHECK(!is_piece(id) || to == Tier::ssd);
   if (has_copy)
     drop_copy(id.value);
   else
-    take(to, block);
+    take(to, id);
   block.lower = to;
   leaving_ += Bytes{block.bytes};
 }
@@ -81,35 +134,37 @@ void PageTable::evicted(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::evicted);
   leaving_ -= Bytes{block.bytes};
-  give(Tier::device, block);
+  give(Tier::device, id);
 }
 
 void PageTable::kept(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::kept);
   leaving_ -= Bytes{block.bytes};
-  give(block.lower, block);
+  give(block.lower, id);
   list(id.value);
 }
 
 void PageTable::fetch(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::fetch);
-  take(Tier::device, block);
+  take(Tier::device, id);
 }
 
 void PageTable::fetched(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::fetched);
-  give(block.lower, block);
+  give(block.lower, id);
   list(id.value);
 }
 
 void PageTable::copied(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::copied);
-  CHECK(copies_[block.lower].insert(id.value).second);
-  copy_bytes_[block.lower] += Bytes{block.bytes};
+  if (!is_piece(id)) {
+    CHECK(copies_[block.lower].insert(id.value).second);
+    copy_bytes_[block.lower] += Bytes{block.bytes};
+  }
   list(id.value);
 }
 
@@ -117,26 +172,28 @@ void PageTable::drop_copy(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::drop_copy);
   drop_copy(id.value);
-  give(block.lower, block);
+  give(block.lower, id);
 }
 
+// Nothing else could have the place of a piece's copy.
 void PageTable::drop_copy(std::uint32_t index) {
+  if (is_piece({index})) return;
   const Block& block = blocks_[index];
   CHECK(copies_[block.lower].erase(index) == 1);
   copy_bytes_[block.lower] -= Bytes{block.bytes};
 }
 
-std::optional<BlockId> PageTable::clean_victim() const {
-  for (const Tier tier : {Tier::host, Tier::ssd})
-    for (const std::uint32_t index : copies_[tier])
-      if (blocks_[index].pins == 0 && blocks_[index].tensors > 0) return BlockId{index};
+std::optional<BlockId> PageTable::placed_victim() const {
+  for (const auto* places : {&copies_.host, &copies_.ssd, &listed_pieces_})
+    for (const std::uint32_t index : *places)
+      if (!pinned({index}) && live({index})) return BlockId{index};
   return std::nullopt;
 }
 
 void PageTable::fetch_failed(BlockId id) {
   Block& block = at(id);
   step(block, BlockEvent::fetch_failed);
-  give(Tier::device, block);
+  give(Tier::device, id);
 }
 
 void PageTable::drop(BlockId id) {
@@ -144,31 +201,43 @@ void PageTable::drop(BlockId id) {
   const bool on_device = block.state == BlockState::resident;
   step(block, BlockEvent::drop);
   if (on_device) unlist(id.value);
+  if (!is_piece(id)) end_pieces(id);
   block.held = false;
-  give(on_device ? Tier::device : block.lower, block);
+  give(on_device ? Tier::device : block.lower, id);
 }
 
 void PageTable::place(BlockId id, Tier tier) {
   Block& block = at(id);
-  CHECK(block.state == BlockState::empty);
+  CHECK(block.state == BlockState::empty && !is_piece(id));
   if (tier == Tier::device) return populate(id);
-  take(tier, block);
+  take(tier, id);
   block.state = BlockState::stored;
   block.lower = tier;
 }
 
 std::optional<BlockId> PageTable::victim() {
   if (dead_.head != kNone) return BlockId{dead_.head};
-  while (cursor_ != kNone && blocks_[cursor_].pins > 0) cursor_ = blocks_[cursor_].next;
+  while (cursor_ != kNone && at({cursor_}).pins > 0) cursor_ = at({cursor_}).next;
   if (cursor_ == kNone) return std::nullopt;
   return BlockId{cursor_};
+}
+
+std::optional<BlockId> PageTable::any_victim(std::uint64_t& random) const {
+  constexpr int kTries = 16;
+  for (int tries = 0; tries < kTries && !listed_.empty(); ++tries) {
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const BlockId id{listed_[(random >> 32) * listed_.size() >> 32]};
+    if (!pinned(id) && live(id)) return id;
+  }
+  return std::nullopt;
 }
 
 std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) const {
   CHECK(contains(blocks));
   std::uint64_t hash = seed;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-    const Block& block = blocks_[id.value];
+    const Block& block = at(id);
+    if (block.state == BlockState::in_pieces) hash = residency_hash(pieces_of(id), hash);
     const bool below = block.state != BlockState::empty && block.state != BlockState::resident;
     const auto value =
         static_cast<std::uint64_t>(block.state) * 3 + (below ? static_cast<std::uint64_t>(block.lower) : 0);
@@ -179,35 +248,42 @@ std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) c
 }
 
 void PageTable::list(std::uint32_t index) {
-  Block& block = blocks_[index];
+  Block& block = at({index});
   CHECK(!block.listed);
   Order& order = order_of(block);
   block.listed = true;
+  block.place = static_cast<std::uint32_t>(listed_.size());
+  listed_.push_back(index);
+  if (is_piece({index})) listed_pieces_.insert(index);
   block.listed_at = ++listings_;
   block.previous = order.tail;
   block.next = kNone;
   if (order.tail == kNone)
     order.head = index;
   else
-    blocks_[order.tail].next = index;
+    at({order.tail}).next = index;
   order.tail = index;
   if (&order == &live_ && cursor_ == kNone) cursor_ = index;
 }
 
 void PageTable::unlist(std::uint32_t index) {
-  Block& block = blocks_[index];
+  Block& block = at({index});
   CHECK(block.listed);
   Order& order = order_of(block);
   if (cursor_ == index) cursor_ = block.next;
   if (block.previous == kNone)
     order.head = block.next;
   else
-    blocks_[block.previous].next = block.next;
+    at({block.previous}).next = block.next;
   if (block.next == kNone)
     order.tail = block.previous;
   else
-    blocks_[block.next].previous = block.previous;
+    at({block.next}).previous = block.previous;
   block.listed = false;
+  at({listed_.back()}).place = block.place;
+  listed_[block.place] = listed_.back();
+  listed_.pop_back();
+  if (is_piece({index})) listed_pieces_.erase(index);
 }
 
 void PageTable::step(Block& block, BlockEvent event) {
@@ -216,32 +292,51 @@ void PageTable::step(Block& block, BlockEvent event) {
   block.state = *to;
 }
 
-void PageTable::take(Tier tier, const Block& block) {
-  CHECK(room(tier) >= Bytes{block.bytes});
-  used_[tier] += Bytes{block.bytes};
+// The lower tier has room for a split block as a whole.
+void PageTable::take(Tier tier, BlockId id) {
+  if (is_piece(id) && tier != Tier::device) return;
+  const Bytes bytes{at(id).bytes};
+  CHECK(room(tier) >= bytes);
+  used_[tier] += bytes;
   peak_[tier] = std::max(peak_[tier], used_[tier]);
 }
 
-void PageTable::give(Tier tier, const Block& block) { used_[tier] -= Bytes{block.bytes}; }
+void PageTable::give(Tier tier, BlockId id) {
+  if (is_piece(id) && tier != Tier::device) return;
+  used_[tier] -= Bytes{at(id).bytes};
+}
 
 void PageTable::check_invariants() const {
   PerTier<Bytes> used, copies;
   Bytes leaving;
   std::uint32_t resident = 0;
-  for (const Block& block : blocks_) {
+  const auto check = [&](BlockId id) {
+    const Block& block = at(id);
     const Bytes bytes{block.bytes};
     const bool below = block.state != BlockState::empty && block.state != BlockState::resident;
-    const bool above = block.state != BlockState::empty && block.state != BlockState::stored;
+    const bool above = below ? block.state != BlockState::stored && block.state != BlockState::in_pieces
+                             : block.state != BlockState::empty;
     if (above) used.device += bytes;
-    if (below) used[block.lower] += bytes;
+    if (below && !is_piece(id)) used[block.lower] += bytes;
     if (block.state == BlockState::leaving) leaving += bytes;
     CHECK(block.listed == on_device(block.state));
-    const bool clean = block.state == BlockState::clean;
+    const bool clean = block.state == BlockState::clean && !is_piece(id);
     if (clean) copies[block.lower] += bytes;
-    for (const Tier tier : kTiers)
-      CHECK(copies_[tier].contains(static_cast<std::uint32_t>(&block - blocks_.data())) ==
-            (clean && block.lower == tier));
+    for (const Tier tier : kTiers) CHECK(copies_[tier].contains(id.value) == (clean && block.lower == tier));
     resident += block.listed;
+    CHECK(listed_pieces_.contains(id.value) == (is_piece(id) && block.listed));
+  };
+  for (BlockId id{0}; id.value < block_count(); ++id.value) {
+    check(id);
+    const bool is_in_pieces = pieces_[id.value] != nullptr;
+    CHECK(is_in_pieces == is_split(id));
+    const BlockRange pieces = pieces_of(id);
+    for (BlockId piece = pieces.first; is_in_pieces && piece != pieces.end(); ++piece.value) {
+      check(piece);
+      const Block& one = at(piece);
+      CHECK(one.tensors == at(id).tensors && one.lower == Tier::ssd &&
+            (one.bytes > 0 || one.state == BlockState::empty));
+    }
   }
   CHECK(used == used_ && copies == copy_bytes_ && leaving == leaving_);
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
@@ -249,16 +344,18 @@ void PageTable::check_invariants() const {
   for (const Order* order : {&live_, &dead_}) {
     bool before_cursor = order == &live_;
     std::uint32_t previous = kNone;
-    for (std::uint32_t at = order->head; at != kNone; previous = at, at = blocks_[at].next, ++listed) {
-      if (at == cursor_) before_cursor = false;
-      CHECK(blocks_[at].listed && blocks_[at].previous == previous);
-      CHECK((blocks_[at].tensors > 0 || blocks_[at].held) == (order == &live_));
-      CHECK(blocks_[at].tensors == 0 || !blocks_[at].held);
-      CHECK(!before_cursor || blocks_[at].pins > 0);
+    for (std::uint32_t index = order->head; index != kNone; previous = index, index = at({index}).next, ++listed) {
+      const Block& block = at({index});
+      if (index == cursor_) before_cursor = false;
+      CHECK(block.listed && block.previous == previous);
+      CHECK((block.tensors > 0 || block.held) == (order == &live_));
+      CHECK(block.tensors == 0 || !block.held);
+      CHECK(!before_cursor || block.pins > 0);
     }
     CHECK(order->tail == previous);
   }
-  CHECK(listed == resident);
+  CHECK(listed == resident && listed == listed_.size());
+  for (std::uint32_t place = 0; place < listed; ++place) CHECK(at({listed_[place]}).place == place);
 }
 
 }  // namespace spillway

@@ -1,13 +1,17 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/units.h"
 #include "memory/block_state.h"
+#include "memory/pieces.h"
 #include "memory/tier.h"
 
 namespace spillway {
@@ -29,18 +33,17 @@ class PageTable {
   void add_blocks(std::uint32_t count, Bytes bytes_each);
   std::uint32_t block_count() const { return static_cast<std::uint32_t>(blocks_.size()); }
 
-  bool contains(BlockRange blocks) const {
-    return blocks.first.value <= block_count() && blocks.count <= block_count() - blocks.first.value;
-  }
+  // Blocks that there are; of pieces, those of split blocks.
+  bool contains(BlockRange blocks) const;
 
-  // These four, and bytes(), are for blocks that there are.
-  BlockState state(BlockId block) const { return blocks_[block.value].state; }
+  // These four, and bytes(), are for blocks and pieces that there are.
+  BlockState state(BlockId block) const { return at(block).state; }
   // Meaningful when clean, leaving, stored or arriving.
-  Tier lower(BlockId block) const { return blocks_[block.value].lower; }
-  Bytes bytes(BlockId block) const { return {blocks_[block.value].bytes}; }
-  bool live(BlockId block) const { return blocks_[block.value].tensors > 0; }
-  bool shared(BlockId block) const { return blocks_[block.value].tensors > 1; }
-  bool pinned(BlockId block) const { return blocks_[block.value].pins > 0; }
+  Tier lower(BlockId block) const { return at(block).lower; }
+  Bytes bytes(BlockId block) const { return {at(block).bytes}; }
+  bool live(BlockId block) const { return at(block).tensors > 0; }
+  bool shared(BlockId block) const { return at(block).tensors > 1; }
+  bool pinned(BlockId block) const { return at(block).pins > 0; }
 
   // A tensor begins and ceases to live in the block.
   void retain(BlockId block);
@@ -65,6 +68,11 @@ class PageTable {
   void drop_copy(BlockId block);
   void fetch_failed(BlockId block);
   void drop(BlockId block);
+  // See Note [Pieces]. A block that is stored on the SSD; and a split one of which nothing is on the device or moves.
+  // Unless it is dead, what was touched never is stored then, too.
+  void split(BlockId block);
+  void join(BlockId block);
+  bool is_split(BlockId block) const { return state(block) == BlockState::in_pieces; }
   // The cold start: an empty block's bytes are on this tier from the beginning.
   void place(BlockId block, Tier tier);
 
@@ -77,16 +85,19 @@ class PageTable {
   // The block to give up next: a dead one if there is any that is not held, else the least recently migrated that is
   // not pinned.
   std::optional<BlockId> victim();
+  // Any of those that victim() could give some time, and that are alive, by chance: the same numbers give the same
+  // ones. Nothing if a few tries find none.
+  std::optional<BlockId> any_victim(std::uint64_t& random) const;
   // A clean block with its copy on that tier, if there is one.
   std::optional<BlockId> copy_on(Tier tier) const {
     return copies_[tier].empty() ? std::nullopt : std::optional(BlockId{*copies_[tier].begin()});
   }
   Bytes copies(Tier tier) const { return copy_bytes_[tier]; }
-  // A clean block that could leave; O(clean blocks).
-  std::optional<BlockId> clean_victim() const;
+  // What could leave without room on a lower tier, a clean block or a piece; O(clean blocks and pieces).
+  std::optional<BlockId> placed_victim() const;
   // A block on the device that no tensor lives in and that is not held: whether it is one; the one that died first.
   bool is_dead(BlockId block) const {
-    const Block& one = blocks_[block.value];
+    const Block& one = at(block);
     return one.listed && one.tensors == 0 && !one.held;
   }
   std::optional<BlockId> dead() const {
@@ -111,6 +122,7 @@ class PageTable {
     std::uint32_t bytes = 0;
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
+    std::uint32_t place = 0;      // in listed_
     std::uint64_t listed_at = 0;  // counts on: whoever stands before in a list has less
   };
   // Blocks on the device in the order of their arrival: an intrusive list.
@@ -118,21 +130,33 @@ class PageTable {
     std::uint32_t head = kNone, tail = kNone;
   };
 
-  Block& at(BlockId id);
+  using Pieces = std::array<Block, kPiecesPerBlock>;
+  const Block& at(BlockId id) const {
+    return is_piece(id) ? (*pieces_[block_of(id).value])[place_in_block(id)] : blocks_[id.value];
+  }
+  Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
+  void retain_one(BlockId id);
+  void release_one(BlockId id);
   Order& order_of(const Block& block) { return block.tensors > 0 || block.held ? live_ : dead_; }
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);
   void step(Block& block, BlockEvent event);
-  void take(Tier tier, const Block& block);
-  void give(Tier tier, const Block& block);
+  void take(Tier tier, BlockId id);
+  void give(Tier tier, BlockId id);
   void drop_copy(std::uint32_t index);
+  void end_pieces(BlockId id);
+  template <class F>
+  void for_each_piece(BlockId block, F&& call);
 
   std::vector<Block> blocks_;
+  std::vector<std::unique_ptr<Pieces>> pieces_;  // by block: of those that are split
   PerTier<Bytes> capacity_, used_, peak_;
   Bytes leaving_;
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   PerTier<Bytes> copy_bytes_;
   Order live_, dead_;
+  std::vector<std::uint32_t> listed_;  // in any order
+  std::set<std::uint32_t> listed_pieces_;
   std::uint64_t listings_ = 0;
   std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace spillway {
@@ -202,6 +203,66 @@ void apply(PageTable& table, Model& model, std::uint32_t index, int action, Tier
       block.held = false;
       return table.drop(id);
   }
+}
+
+TEST(PageTable, ASplitBlockHasItsPlaceOnTheSsdAndItsPiecesTakeTheDeviceOneByOne) {
+  PageTable table = table_of(2);
+  table.retain({0});
+  table.place({0}, Tier::ssd);
+  EXPECT_FALSE(table.contains({pieces_of({0}).first, 1}));
+  table.split({0});
+  EXPECT_TRUE(table.contains(pieces_of({0})));
+  EXPECT_FALSE(table.contains({pieces_of({0}).first, kPiecesPerBlock + 1}));
+  const BlockId one = pieces_of({0}).first, last{one.value + kPiecesPerBlock - 1};
+  for (const BlockId piece : {one, last}) {
+    table.fetch(piece);
+    table.copied(piece);
+    EXPECT_EQ(table.state(piece), BlockState::clean);
+  }
+  EXPECT_EQ(table.used(Tier::device), kPieceBytes * 2);
+  EXPECT_EQ(table.used(Tier::ssd), kBlockBytes);
+  EXPECT_EQ(table.copy_on(Tier::ssd), std::nullopt) << "nothing else could have its place";
+  EXPECT_EQ(table.victim(), one);
+  EXPECT_EQ(table.placed_victim(), one);
+  table.drop_copy(one);
+  table.check_invariants();
+  for (const BlockId piece : {one, last}) {
+    table.evict(piece, Tier::ssd);
+    table.evicted(piece);
+  }
+  table.join({0});
+  EXPECT_EQ(table.state({0}), BlockState::stored);
+  EXPECT_EQ(table.used(Tier::device), Bytes{});
+  table.check_invariants();
+}
+
+TEST(PageTable, PiecesLiveAndDieWithTheirBlock) {
+  PageTable table = table_of(1);
+  table.retain({0});
+  table.place({0}, Tier::ssd);
+  table.split({0});
+  const BlockId piece = pieces_of({0}).first;
+  table.fetch(piece);
+  table.fetched(piece);
+  table.release({0});
+  EXPECT_EQ(table.dead(), piece);
+  table.retain({0});
+  EXPECT_EQ(table.dead(), std::nullopt);
+  table.check_invariants();
+}
+
+TEST(PageTable, AnyVictimIsSomeLivingBlockThatIsNotPinned) {
+  PageTable table = table_of(8);
+  for (std::uint32_t block = 0; block < 8; ++block) {
+    if (block != 3) table.retain({block});
+    table.populate({block});
+    if (block % 2 == 0) table.pin({block});
+  }
+  std::uint64_t random = 7;
+  std::set<BlockId> seen;
+  for (int tries = 0; tries < 200; ++tries)
+    if (const auto victim = table.any_victim(random)) seen.insert(*victim);
+  EXPECT_EQ(seen, (std::set<BlockId>{{1}, {5}, {7}}));
 }
 
 TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {

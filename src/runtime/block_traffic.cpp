@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "memory/pieces.h"
 
 namespace spillway {
 
@@ -22,10 +23,12 @@ void BlockTraffic::told(const Stamped& event) {
   if (found == under_way_.end()) return;
   const UnderWay move = found->second;
   under_way_.erase(found);
-  CHECK(move.blocks.end().value <= blocks_);
-  for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
-    counts_[block.value].all.fetch_add(1, std::memory_order_relaxed);
-    if (move.waited_for) counts_[block.value].waited_for.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t pieces = is_piece(move.blocks.first) ? 1 : kPiecesPerBlock;
+  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
+    const BlockId block = block_of(id);
+    CHECK(block.value < blocks_);
+    counts_[block.value].all.fetch_add(pieces, std::memory_order_relaxed);
+    if (move.waited_for) counts_[block.value].waited_for.fetch_add(pieces, std::memory_order_relaxed);
   }
 }
 
@@ -35,9 +38,10 @@ MovedBytes BlockTraffic::moved(std::uint64_t offset, Bytes bytes) const {
   for (std::uint64_t at = offset; at < end;) {
     const std::uint64_t block = at / kBlockBytes.value;
     const std::uint64_t next = std::min(end, (block + 1) * kBlockBytes.value);
-    const Bytes part{next - at};
-    sum += {.all = part * counts_[block].all.load(std::memory_order_relaxed),
-            .waited_for = part * counts_[block].waited_for.load(std::memory_order_relaxed)};
+    const auto part = [&](const std::atomic<std::uint64_t>& pieces) {
+      return Bytes{(next - at) * pieces.load(std::memory_order_relaxed) / kPiecesPerBlock};
+    };
+    sum += {.all = part(counts_[block].all), .waited_for = part(counts_[block].waited_for)};
     at = next;
   }
   return sum;

@@ -23,8 +23,8 @@ struct MovedBytes {
   friend bool operator==(MovedBytes, MovedBytes) = default;
 };
 
-// How often each block has moved: what moved of a tensor is what moved of its blocks while it lived, whatever else lies
-// in them. The run loop's thread counts; any thread may ask.
+// How often each block has moved: what moved of a tensor is its part of what moved of its blocks while it lived,
+// whatever else lies in them. The run loop's thread counts; any thread may ask.
 class BlockTraffic final : public Observer {
  public:
   explicit BlockTraffic(std::uint32_t blocks) : blocks_(blocks), counts_(new Counts[blocks]{}) {}
@@ -38,8 +38,8 @@ class BlockTraffic final : public Observer {
   MovedBytes moved(std::uint64_t offset, Bytes bytes) const;
 
  private:
-  struct Counts {
-    std::atomic<std::uint32_t> all{0}, waited_for{0};
+  struct Counts {  // in pieces
+    std::atomic<std::uint64_t> all{0}, waited_for{0};
   };
   struct UnderWay {
     BlockRange blocks;

@@ -79,6 +79,7 @@ class Pager {
   void script_ends();
   bool has_journal() const { return journal_ != nullptr; }
 
+  std::uint64_t splits() const { return machine().stats().splits(); }
   MemoryFigures stats() const { return figures_of(machine()); }
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }

@@ -514,6 +514,7 @@ TEST_P(ForkTest, ChildrenOfARandomProgramSeeItsTensorsAsTheyWere) {
   stop = true;
   other.join();
   program.finish();
+  EXPECT_GT(pager->splits(), 0u);
 }
 
 // Threads write all the time; each keeps the rule that all words of its tensor are equal but while it writes them, and

@@ -191,6 +191,80 @@ TEST_P(CpuMachineTest, AFailedWriteKeepsTheBlockAndAFailedReadKeepsTheCopy) {
   EXPECT_EQ(rig.machine->stats().last_transfer_error(), EIO);
 }
 
+TEST_P(CpuMachineTest, PiecesOfABlockComeAndLeaveOneByOneWithTheirBytes) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 2}});
+  for (std::uint32_t index = 0; index < 2; ++index) fill(rig.block(index), kBlock, index);
+  ASSERT_TRUE(rig.move(1, {{0}, 2}, Tier::device, Tier::ssd));
+  rig.ask(Split{{1}});
+  const std::size_t size = kPieceBytes.value;
+  const BlockId first = pieces_of({1}).first;
+  const auto piece = [&](std::uint32_t place) { return rig.block(1) + place * size; };
+  ASSERT_TRUE(rig.move(2, {{first.value + 3}, 4}, Tier::ssd, Tier::device, true));
+  std::vector<std::byte> expected(kBlock);
+  fill(expected.data(), kBlock, 1);
+  EXPECT_EQ(std::memcmp(piece(3), expected.data() + 3 * size, 4 * size), 0);
+  EXPECT_EQ(rig.machine->stats().moved(Tier::ssd, Tier::device), kPieceBytes * 4);
+  fill(piece(4), size, 9);
+  fill(expected.data() + 4 * size, size, 9);
+  rig.machine->check_invariants();
+  ASSERT_TRUE(rig.move(3, {{first.value + 3}, 4}, Tier::device, Tier::ssd, true));
+  EXPECT_EQ(rig.machine->stats().dropped_clean(), kPieceBytes * 3) << "one of them has been written to";
+  EXPECT_EQ(resident_bytes(rig.machine->range()), 0u);
+  rig.ask(Join{{1}});
+  ASSERT_TRUE(rig.move(4, {{0}, 2}, Tier::ssd, Tier::device));
+  EXPECT_EQ(std::memcmp(rig.block(1), expected.data(), kBlock), 0);
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 0));
+  rig.machine->check_invariants();
+}
+
+TEST_P(CpuMachineTest, PiecesTakeAsMuchOfTheDeviceAsTheyHaveBytes) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 8}});
+  ASSERT_TRUE(rig.move(1, {{0}, 8}, Tier::device, Tier::ssd));
+  for (std::uint32_t block = 0; block < 8; ++block) rig.ask(Split{{block}});
+  std::uint32_t move = 2;
+  for (int turns = 0; turns < 3; ++turns) {  // Frames become pieces, and whole ones again.
+    for (std::uint32_t block = 0; block < 8; ++block)
+      ASSERT_TRUE(
+          rig.move(move++, {{pieces_of({block}).first.value + 5}, kPiecesPerBlock / 2}, Tier::ssd, Tier::device, true));
+    EXPECT_LE(resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()), 10 * kBlock);
+    for (std::uint32_t block = 0; block < 8; ++block) {
+      ASSERT_TRUE(
+          rig.move(move++, {{pieces_of({block}).first.value + 5}, kPiecesPerBlock / 2}, Tier::device, Tier::ssd, true));
+      rig.ask(Join{{block}});
+    }
+    ASSERT_TRUE(rig.move(move++, {{0}, 8}, Tier::ssd, Tier::device));
+    EXPECT_LE(resident_bytes(rig.machine->range()) + resident_bytes(rig.machine->staging()), 10 * kBlock);
+    ASSERT_TRUE(rig.move(move++, {{0}, 8}, Tier::device, Tier::ssd));
+    for (std::uint32_t block = 0; block < 8; ++block) rig.ask(Split{{block}});
+  }
+  rig.machine->check_invariants();
+}
+
+TEST_P(CpuMachineTest, AThreadWaitsForThePieceThatItTouches) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 1}});
+  fill(rig.block(0), kBlock, 4);
+  std::vector<std::byte> expected(kBlock);
+  fill(expected.data(), kBlock, 4);
+  ASSERT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
+  std::byte seen{};
+  const std::size_t at = 7 * kPieceBytes.value + 11;
+  std::thread script([&] { seen = static_cast<volatile std::byte*>(rig.block(0))[at]; });
+  const Event whole = rig.next();
+  ASSERT_TRUE(std::holds_alternative<Faulted>(whole));
+  EXPECT_EQ(std::get<Faulted>(whole).blocks, (BlockRange{{0}, 1}));
+  rig.ask(Split{{0}});
+  const Event piece = rig.next();
+  ASSERT_TRUE(std::holds_alternative<Faulted>(piece));
+  const BlockRange wanted = std::get<Faulted>(piece).blocks;
+  EXPECT_EQ(wanted, (BlockRange{{pieces_of({0}).first.value + 7}, 1}));
+  EXPECT_TRUE(rig.move(2, wanted, Tier::ssd, Tier::device, true));
+  script.join();
+  EXPECT_EQ(seen, expected[at]);
+}
+
 TEST_P(CpuMachineTest, TheHostTierHoldsBlocksWithinItsOwnBudget) {
   Rig rig = CpuMachineTest::rig({.host_frames = 4});
   rig.ask(Populate{{{0}, 8}});

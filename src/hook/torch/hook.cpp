@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <utility>
 
 #include "base/text.h"
@@ -24,20 +25,6 @@ TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory)
 }
 
 constexpr Nanos kCostsEvery{500'000'000};  // All storages are gone through.
-
-// Each byte counted once.
-Bytes union_of(std::vector<ByteExtent> extents) {
-  std::ranges::sort(extents, {}, &ByteExtent::begin);
-  Bytes sum;
-  std::uintptr_t counted = 0;
-  for (const ByteExtent& extent : extents) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(extent.begin), end = begin + extent.bytes;
-    if (end <= counted) continue;
-    sum += Bytes{end - std::max(begin, counted)};
-    counted = end;
-  }
-  return sum;
-}
 
 bool writes_any(const std::vector<ByteExtent>& extents) {
   return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
@@ -122,7 +109,6 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     if (!iterations_.training_has_started()) iterations_.training_starts(now(), memory_->figures());
     return false;
   }
-  look_for_larger_than_memory(op, accesses.extents);
   std::unique_ptr<RunningKernel> kernel = last_run ? std::move(last_run) : std::make_unique<RunningKernel>();
   kernel->begin_anew();
   kernel->op = &op;
@@ -162,6 +148,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                           accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
+  kernel->splits_before = memory_->splits();
   running = std::move(kernel);
   return true;
 }
@@ -174,6 +161,7 @@ void Hook::kernel_ends() {
   RunningKernel* const kernel = last_run.get();
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
+  if (memory_->splits() != kernel->splits_before) name_larger_than_memory(*kernel);
   if (kernel->known_to_memory) memory_->kernel_done();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const MutexLock lock(mutex_);
@@ -324,19 +312,24 @@ void Hook::compiled_code_seen() {
       "memory is held within the budget all the same");
 }
 
-// It may take so long that no iteration ever ends, and nothing else is said about it.
-void Hook::look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents) {
-  const Bytes there_is{session_.config.device_budget_bytes};
-  if (session_.config.mode != SessionMode::run || larger_seen_.load(std::memory_order_relaxed)) return;
-  Bytes at_most;
-  for (const ByteExtent& extent : extents) at_most += Bytes{extent.bytes};
-  if (at_most <= there_is) return;
-  const Bytes used = union_of(extents);
-  if (used <= there_is || larger_seen_.exchange(true)) return;
-  add_notice(session_, op.name + " is given " + to_text(used) + " at a time, and device memory is " +
-                           to_text(there_is) +
-                           ": what has no room comes by page faults, and takes up to thousands of times as long where "
-                           "it is gone through in no order; more memory would help (--device-memory)");
+// Whatever it was given: many make more inside. Other threads' kernels may have had a part in it.
+void Hook::name_larger_than_memory(const RunningKernel& kernel) {
+  constexpr std::uint32_t kMostNamed = 3;
+  if (session_.config.mode != SessionMode::run || std::atomic_ref(kernel.op->used_too_much).exchange(true)) return;
+  if (larger_named_.fetch_add(1) >= kMostNamed) return;
+  Bytes made;
+  for (const Birth& birth : kernel.event.births) made += birth.bytes;
+  const KernelEvent& event = kernel.event;
+  const auto share = [&](Nanos time) {
+    std::array<char, 32> text{};
+    std::snprintf(text.data(), text.size(), "%.2f", seconds(time));
+    return std::string(text.data());
+  };
+  add_notice(session_, std::string(kernel.op->name) + " used more than the device memory of " +
+                           to_text(Bytes{session_.config.device_budget_bytes}) + " (it made " + to_text(made) +
+                           " inside), so that parts of it came by page faults; its first time it waited " +
+                           share(excess(event.stalled_at_end, event.stalled_at_start)) + " of " +
+                           share(excess(event.end, event.start)) + " s; more memory would help (--device-memory)");
 }
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {

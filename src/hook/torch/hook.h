@@ -40,6 +40,7 @@ struct RunningKernel {
   // What is no part of an iteration, and only looks at memory or makes some, is no kernel to the memory: it would look
   // ahead from there, beside the plan.
   bool known_to_memory = true;
+  std::uint64_t splits_before = 0;
 
   // Its lists keep their memory: there are very many kernels, one after the other.
   void begin_anew() {
@@ -102,7 +103,7 @@ class Hook {
   void finish();
 
  private:
-  void look_for_larger_than_memory(const Operator& op, const std::vector<ByteExtent>& extents);
+  void name_larger_than_memory(const RunningKernel& kernel);
   void has_ended(TrainingPhases::Ended what) SPILLWAY_REQUIRES(mutex_);
   void count(const CountedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
   void born(Birth birth) SPILLWAY_REQUIRES(mutex_);
@@ -148,7 +149,7 @@ class Hook {
   std::atomic<bool> child_registered_{false};
   std::atomic<bool> child_warned_{false};
   std::atomic<bool> compiled_seen_{false};
-  std::atomic<bool> larger_seen_{false};  // an operator that is given more than the device may hold
+  std::atomic<std::uint32_t> larger_named_{0};  // operators that used more than the device may hold
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.
   std::atomic<bool> rests_{false};

@@ -30,6 +30,7 @@ struct Operator {
 
   // Seen in a call of it. Any thread reads and sets it, by std::atomic_ref.
   mutable bool calls_others = false;
+  mutable bool used_too_much = false;  // it has been named for that
 
   std::string schema_name;  // as RecordFunction::name() gives it
 };

@@ -36,6 +36,7 @@ class PagedMemory final : public TensorMemory {
   Planning* planning() override { return planning_.get(); }
   void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
+  std::uint64_t splits() const override { return pager_->splits(); }
   MemoryFigures figures() const override { return pager_->stats(); }
 
  private:

@@ -55,6 +55,8 @@ class TensorMemory {
   // The time up to `now` in which any thread waited for memory.
   virtual Nanos stalled(Nanos now) const = 0;
   virtual MemoryFigures figures() const = 0;  // so far
+  // So often a block came in pieces, since a kernel that uses more than the device came back to it.
+  virtual std::uint64_t splits() const { return 0; }
 };
 
 }  // namespace spillway

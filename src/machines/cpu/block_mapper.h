@@ -11,9 +11,10 @@
 
 namespace spillway {
 
-// How a block's bytes get out of the managed range and back. Frames are memory of one block each; their number is fixed
-// by the two budgets and whatever holds one counts, wherever it is. Calls return 0 or an errno, and wake nobody who
-// waits for a block but where it says so; used by the run loop only.
+// How a block's bytes, or those of a piece, get out of the managed range and back. Frames are memory of one block or
+// one piece each, `bytes`; how many bytes they have together is fixed by the two budgets, and whatever holds one
+// counts, wherever it is. Calls return 0 or an errno, and wake nobody who waits for a block but where it says so; used
+// by the run loop only.
 class BlockMapper {
  public:
   virtual ~BlockMapper() = default;
@@ -22,31 +23,34 @@ class BlockMapper {
   virtual std::uint32_t device_blocks() const = 0;
 
   // Maps a frame without contents.
-  virtual int populate(std::byte* block) = 0;
+  virtual int populate(std::byte* block, std::size_t bytes) = 0;
 
   // From now on nobody can change the block's bytes; they are to be read at `buffer` until put_back() or let_go().
   // `came_back`: whether it failed after some of the block's pages had been away, and lost their write protection so.
-  virtual int take_off(std::byte* block, std::byte*& buffer, bool& came_back) = 0;
+  virtual int take_off(std::byte* block, std::size_t bytes, std::byte*& buffer, bool& came_back) = 0;
   // Undoes take_off(); no write is lost.
-  virtual int put_back(std::byte* block, std::byte* buffer) = 0;
+  virtual int put_back(std::byte* block, std::size_t bytes, std::byte* buffer) = 0;
   // The bytes are safe elsewhere or not wanted any more: the frame is free. Whoever waits to write faults again.
-  virtual void let_go(std::byte* block, std::byte* buffer) = 0;
+  virtual void let_go(std::byte* block, std::size_t bytes, std::byte* buffer) = 0;
 
   // Memory to read a block into; null if there is none.
-  virtual std::byte* arrival_buffer() = 0;
+  virtual std::byte* arrival_buffer(std::size_t bytes) = 0;
   // How many of these an arrival may have now, if there is room on the device for its blocks.
   virtual std::uint32_t arrival_buffers(Urgency urgency) const = 0;
   // Gives the buffer's contents to the block, and takes the buffer back.
-  virtual int map(std::byte* block, std::byte* buffer) = 0;
-  virtual void free_buffer(std::byte* buffer) = 0;
+  virtual int map(std::byte* block, std::size_t bytes, std::byte* buffer) = 0;
+  virtual void free_buffer(std::size_t bytes, std::byte* buffer) = 0;
 
-  // The host tier: after take_off(), keeps the bytes in a host frame instead; null if there is none.
+  // The host tier, of whole blocks: after take_off(), keeps the bytes in a host frame instead; null if there is none.
   virtual std::byte* keep_in_host(std::byte* block, std::byte* buffer) = 0;
   virtual int map_from_host(std::byte* block, std::byte* host) = 0;
   virtual void free_host_frame(std::byte* host) = 0;
 
-  // Frames held for the device when so many blocks use it and so many the host: those kept for reuse count, too.
-  virtual std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t host_in_use) const = 0;
+  // The block was in pieces, none of which is mapped any more.
+  virtual void is_whole(std::byte* block) = 0;
+
+  // Bytes held for the device when so many are in use by it and so many by the host: frames kept for reuse count, too.
+  virtual Bytes held_for_device(Bytes device_in_use, Bytes host_in_use) const = 0;
   // Memory besides the managed range in which frames may be.
   virtual const MemoryRange& staging() const = 0;
 };

@@ -7,8 +7,8 @@
 
 namespace spillway {
 
-ContentHash content_hash(const std::byte* block) {
-  const XXH128_hash_t hash = XXH3_128bits(block, kBlockBytes.value);
+ContentHash content_hash(const std::byte* block, std::size_t bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(block, bytes);
   return {.low = hash.low64, .high = hash.high64};
 }
 

@@ -7,12 +7,10 @@
 #include "base/check.h"
 #include "machines/cpu/block_mapper.h"
 #include "machines/cpu/copy_block.h"
+#include "machines/cpu/drop_pages.h"
 
 namespace spillway {
 namespace {
-
-// MADV_DONTNEED_LOCKED (Linux 5.18; not in the headers of older distributions): what the script has locked leaves, too.
-constexpr int kDropLocked = 24;
 
 // Blocks leave from where they are, write-protected, and arrive through a few staging buffers, which are part of the
 // device's budget. The kernel makes a block's frame when it is mapped and takes it back when it is dropped.
@@ -34,21 +32,22 @@ class CopyingMapper final : public BlockMapper {
 
   std::uint32_t device_blocks() const override { return device_frames_ - arrivals_; }
 
-  int populate(std::byte* block) override { return userfault_.copy(block, zeroes_.begin(), kBlockBytes.value); }
+  int populate(std::byte* block, std::size_t bytes) override { return userfault_.copy(block, zeroes_.begin(), bytes); }
 
-  int take_off(std::byte* block, std::byte*& buffer, bool&) override {
-    const int error = userfault_.protect(block, kBlockBytes.value, true);
+  int take_off(std::byte* block, std::size_t bytes, std::byte*& buffer, bool&) override {
+    const int error = userfault_.protect(block, bytes, true);
     if (error == 0) buffer = block;
     return error;
   }
-  int put_back(std::byte* block, std::byte*) override { return userfault_.protect(block, kBlockBytes.value, false); }
-  void let_go(std::byte* block, std::byte*) override {
-    CHECK(::madvise(block, kBlockBytes.value, MADV_DONTNEED) == 0 ||
-          ::madvise(block, kBlockBytes.value, kDropLocked) == 0);
-    userfault_.wake(block, kBlockBytes.value);  // Whoever waits to write finds the block absent now and faults again.
+  int put_back(std::byte* block, std::size_t bytes, std::byte*) override {
+    return userfault_.protect(block, bytes, false);
+  }
+  void let_go(std::byte* block, std::size_t bytes, std::byte*) override {
+    drop_pages(block, bytes);
+    userfault_.wake(block, bytes);  // Whoever waits to write finds the block absent now and faults again.
   }
 
-  std::byte* arrival_buffer() override { return take(free_); }
+  std::byte* arrival_buffer(std::size_t) override { return take(free_); }
   // Half of them are kept from planned arrivals, which share the others: so the disk reads one while another is mapped.
   std::uint32_t arrival_buffers(Urgency urgency) const override {
     const auto free = static_cast<std::uint32_t>(free_.size());
@@ -57,18 +56,18 @@ class CopyingMapper final : public BlockMapper {
     const std::uint32_t kept = arrivals_ / 2;
     return free > kept ? std::min(free - kept, (arrivals_ - kept + 1) / 2) : 0;
   }
-  int map(std::byte* block, std::byte* buffer) override {
-    const int error = userfault_.copy(block, buffer, kBlockBytes.value);
+  int map(std::byte* block, std::size_t bytes, std::byte* buffer) override {
+    const int error = userfault_.copy(block, buffer, bytes);
     if (error == 0) free_.push_back(buffer);
     return error;
   }
-  void free_buffer(std::byte* buffer) override { free_.push_back(buffer); }
+  void free_buffer(std::size_t, std::byte* buffer) override { free_.push_back(buffer); }
 
   std::byte* keep_in_host(std::byte* block, std::byte* buffer) override {
     std::byte* host = take(host_);
     if (host == nullptr) return nullptr;
-    copy_block(host, buffer);
-    let_go(block, buffer);
+    copy_block(host, buffer, kBlockBytes.value);
+    let_go(block, kBlockBytes.value, buffer);
     return host;
   }
   int map_from_host(std::byte* block, std::byte* host) override {
@@ -78,9 +77,9 @@ class CopyingMapper final : public BlockMapper {
   }
   void free_host_frame(std::byte* host) override { host_.push_back(host); }
 
-  std::uint32_t held_for_device(std::uint32_t device_in_use, std::uint32_t) const override {
-    return device_in_use + arrivals_;
-  }
+  void is_whole(std::byte*) override {}
+
+  Bytes held_for_device(Bytes device_in_use, Bytes) const override { return device_in_use + kBlockBytes * arrivals_; }
   const MemoryRange& staging() const override { return buffers_; }
 
  private:

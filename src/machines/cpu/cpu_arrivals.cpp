@@ -33,11 +33,11 @@ void CpuMachine::handle(const Populate& command) {
 }
 
 void CpuMachine::populate_waiting() {
-  while (!awaiting_frame_.empty() && has_room(1)) {
+  while (!awaiting_frame_.empty() && has_room(Bytes{size(awaiting_frame_.front())})) {
     const BlockId id = awaiting_frame_.front();
     awaiting_frame_.pop_front();
     CHECK(at(id).blank);
-    ++device_in_use_;
+    device_in_use_ += Bytes{size(id)};
     waited_.reset();
     if (!give_first_frame(id)) return;
   }
@@ -46,7 +46,7 @@ void CpuMachine::populate_waiting() {
 
 bool CpuMachine::give_first_frame(BlockId id) {
   at(id).blank = false;
-  if (const int error = mapper_->populate(address(id)); error != 0) {
+  if (const int error = mapper_->populate(address(id), size(id)); error != 0) {
     fail_for_good("map a new block", error);
     return false;
   }
@@ -64,8 +64,8 @@ void CpuMachine::begin_arrival(Job& job) {
 // All of them, for what has begun to arrive cannot be refused any more.
 bool CpuMachine::take_frames(Job& job) {
   if (job.has_frames) return true;
-  if (!has_room(job.move.blocks.count)) return false;
-  device_in_use_ += job.move.blocks.count;
+  if (!has_room(bytes_of(job.move.blocks))) return false;
+  device_in_use_ += bytes_of(job.move.blocks);
   return job.has_frames = true;
 }
 
@@ -112,11 +112,15 @@ void CpuMachine::start_reads() {
 
 void CpuMachine::start_transfer(BlockId id, bool write) {
   Block& block = at(id);
-  CHECK(block.has_slot && !block.transferring);
+  CHECK(home(id).has_slot && !block.transferring);
   block.transferring = true;
   (write ? writing_ : reading_).starts(jobs_.at(block.job).move.urgency);
   (write ? stats_.writes : stats_.reads).note((write ? writing_ : reading_).count(), {}, now());
-  io_->start({.id = id.value, .write = write, .memory = block.buffer, .offset = block.slot * kBlockBytes.value});
+  io_->start({.id = id.value,
+              .write = write,
+              .memory = block.buffer,
+              .offset = home(id).slot * kBlockBytes.value + offset_in_block(id),
+              .bytes = size(id)});
 }
 
 // A chunk gets all its buffers at once: two that each wait for the other's would wait for ever.
@@ -130,7 +134,7 @@ bool CpuMachine::start_chunk(Job& job) {
     const BlockId id{job.move.blocks.first.value + job.settled + index};
     Block& block = at(id);
     if (block.blank) continue;
-    block.buffer = mapper_->arrival_buffer();
+    block.buffer = mapper_->arrival_buffer(size(id));
     if (block.buffer == nullptr) {
       fail_for_good("get memory for a block that comes back", ENOMEM);
       return false;
@@ -147,13 +151,13 @@ void CpuMachine::finish_chunk(Job& job) {
   const BlockRange chunk{{job.move.blocks.first.value + job.settled}, job.chunk};
   if (job.error != 0) {
     for (BlockId id = chunk.first; id < chunk.end(); ++id.value)
-      if (!at(id).blank) mapper_->free_buffer(std::exchange(at(id).buffer, nullptr));
+      if (!at(id).blank) mapper_->free_buffer(size(id), std::exchange(at(id).buffer, nullptr));
     if (job.settled > 0 && ++job.retries < kTries) {  // What has arrived cannot be undone.
       job.error = 0;
       return reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
     }
     if (job.settled > 0) return fail_for_good("read the rest of a tensor back from the SSD", job.error);
-    device_in_use_ -= job.move.blocks.count;
+    device_in_use_ -= bytes_of(job.move.blocks);
     for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::stored;
     return answer(job, false);
   }
@@ -166,14 +170,14 @@ void CpuMachine::finish_chunk(Job& job) {
       continue;
     }
     CHECK(keep_for_children(id));  // Its slot is kept, if anything.
-    if (job.move.clean && block.has_slot) {
-      if (!block.stored) block.stored = content_hash(block.buffer);
-      copies_.insert(id);
+    if (job.move.clean && home(id).has_slot) {
+      if (!block.stored) block.stored = content_hash(block.buffer, size(id));
+      if (!is_piece(id)) copies_.insert(id);
     } else {
       give_back_slot(id);
     }
     block.state = BlockState::resident;
-    if (const int error = mapper_->map(address(id), std::exchange(block.buffer, nullptr)); error != 0)
+    if (const int error = mapper_->map(address(id), size(id), std::exchange(block.buffer, nullptr)); error != 0)
       return fail_for_good("map a block that has come back", error);
     mapped(id);
   }
@@ -185,22 +189,23 @@ void CpuMachine::finish_chunk(Job& job) {
 // Whoever waits for the block finds its wait counted when it goes on.
 void CpuMachine::mapped(BlockId id) {
   at(id).awaited = false;
-  mapped_[id.value].store(true, std::memory_order_relaxed);
+  note_mapped(id, true);
   stall_.end(id, now());
-  userfault_.wake(address(id), kBlockBytes.value);
+  userfault_.wake(address(id), size(id));
 }
 
 void CpuMachine::transfer_ended(const Completion& completion) {
-  if (completion.id >= range_.blocks()) return children_.ended(completion);
+  if (completion.id >= range_.blocks() && !is_piece({completion.id})) return children_.ended(completion);
   Block& block = at({completion.id});
   CHECK(block.transferring && (block.state == BlockState::leaving || block.state == BlockState::arriving));
   block.transferring = false;
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
+  const Bytes bytes{size({completion.id})};
   (write ? writing_ : reading_).ends(job.move.urgency);
   (write ? stats_.writes : stats_.reads)
-      .note((write ? writing_ : reading_).count(), completion.error == 0 ? kBlockBytes : Bytes{}, now());
-  if (write && completion.error == 0) stats_.wrote(kBlockBytes);
+      .note((write ? writing_ : reading_).count(), completion.error == 0 ? bytes : Bytes{}, now());
+  if (write && completion.error == 0) stats_.wrote(bytes);
   if (completion.error != 0) {
     job.error = completion.error;
     stats_.transfer_failed(completion.error);
@@ -224,8 +229,9 @@ void CpuMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
   CHECK(job.dropped + job.blank <= move.blocks.count);
   if (done) {
-    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
-    stats_.dropped_clean(kBlockBytes * job.dropped);
+    const Bytes each{size(move.blocks.first)};
+    stats_.moved(move.from, move.to, each * (move.blocks.count - job.dropped - job.blank));
+    stats_.dropped_clean(each * job.dropped);
     waited_.reset();
   }
   answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
@@ -248,9 +254,9 @@ void CpuMachine::refused(int error) {
 }
 
 void CpuMachine::note_usage() {
-  CHECK(device_in_use_ <= mapper_->device_blocks() && host_in_use_ <= options_.host_frames);
+  CHECK(device_in_use_ <= device_bytes() && host_in_use_ <= options_.host_frames);
   CHECK(ssd_in_use_ + children_.slots() <= file_.reserved_slots());
-  stats_.holds(Tier::device, kBlockBytes * mapper_->held_for_device(device_in_use_, host_in_use_));
+  stats_.holds(Tier::device, mapper_->held_for_device(device_in_use_, kBlockBytes * host_in_use_));
   stats_.holds(Tier::host, kBlockBytes * host_in_use_);
   stats_.holds(Tier::ssd, kBlockBytes * (ssd_in_use_ + children_.slots()));
 }

@@ -12,6 +12,8 @@ static_assert(2 * UnderWay::kMost + ChildServer::kMostTransfers <= BlockIo::kDep
 KeptBlocks::Port CpuMachine::port_for_children() {
   return {.place = [this](BlockId id) { return place_of(id); },
           .protect = [this](BlockId id) { return protect_for_children(id); },
+          .is_in_pieces = [this](BlockId id) { return pieces_.contains(id); },
+          .copy_to_slot = [this](BlockId id, std::uint32_t slot) { return copy_pieces_to(slot, id); },
           .take_slot = [this] { return take_slot(); },
           .give_back_slot = [this](std::uint32_t slot) { file_.give_back(slot); },
           .slot_is_ours =
@@ -27,7 +29,13 @@ KeptBlocks::Port CpuMachine::port_for_children() {
 
 KeptBlocks::Found CpuMachine::protect_for_children(BlockId id) {
   const Block& block = at(id);
-  const bool is_protected = !is_mapped(id) || userfault_.protect(address(id), kBlockBytes.value, true) == 0;
+  const auto protect = [&](BlockId one) {
+    return !is_mapped(one) || userfault_.protect(address(one), size(one), true) == 0;
+  };
+  bool is_protected = protect(id);
+  const BlockRange pieces = pieces_of(id);
+  for (BlockId piece = pieces.first; block.state == BlockState::in_pieces && piece < pieces.end(); ++piece.value)
+    is_protected &= protect(piece);
   // Another thread has made a tensor in its frame, and that is told after the fork.
   const bool is_new = is_mapped(id) && inbox_.allocations(id) != block.told_allocations;
   const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.blank;
@@ -46,7 +54,7 @@ KeptBlocks::Place CpuMachine::place_of(BlockId id) const {
 // To be called before the block can change, or its bytes go. False: only later, when children need it no more; a
 // transfer ends then.
 bool CpuMachine::keep_for_children(BlockId id) {
-  const bool is_kept = children_.keep(id);
+  const bool is_kept = children_.keep(block_of(id));
   note_usage();
   return is_kept;
 }
@@ -54,10 +62,10 @@ bool CpuMachine::keep_for_children(BlockId id) {
 // Somebody waits to write to a block that is protected for the sake of children, or was. Whether it goes on now.
 bool CpuMachine::let_write(BlockId id) {
   if (!keep_for_children(id)) return false;
-  if (const int error = userfault_.protect(address(id), kBlockBytes.value, false); error != 0)
+  if (const int error = userfault_.protect(address(id), size(id), false); error != 0)
     fail_for_good("let the script write to a block again", error);
   stall_.end(id, now());
-  userfault_.wake(address(id), kBlockBytes.value);
+  userfault_.wake(address(id), size(id));
   return true;
 }
 
@@ -65,7 +73,7 @@ void CpuMachine::let_writers_go_on() {
   while (!awaiting_write_.empty()) {
     const BlockId id = awaiting_write_.front();
     if (!is_mapped(id))
-      userfault_.wake(address(id), kBlockBytes.value);  // It has left meanwhile: they must ask for its return now.
+      userfault_.wake(address(id), size(id));  // It has left meanwhile: they must ask for its return now.
     else if (!let_write(id))
       return;
     awaiting_write_.pop_front();

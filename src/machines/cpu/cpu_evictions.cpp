@@ -46,14 +46,14 @@ void CpuMachine::begin_eviction(Job& job) {
       if (block.blank) continue;
       block.buffer = mapper_->keep_in_host(address(id), block.buffer);
       CHECK(block.buffer != nullptr);
-      --device_in_use_;
+      device_in_use_ -= kBlockBytes;
       ++host_in_use_;
       continue;
     }
     block.state = BlockState::leaving;
-    copies_.erase(id);
+    if (!is_piece(id)) copies_.erase(id);
     if (block.blank) continue;
-    if (job.move.clean && has_current_copy(block)) {
+    if (job.move.clean && has_current_copy(id)) {
       ++job.dropped;
     } else {
       writes_.push(id, job.move.urgency);
@@ -66,9 +66,10 @@ void CpuMachine::begin_eviction(Job& job) {
 }
 
 // See Note [Clean copies].
-bool CpuMachine::has_current_copy(const Block& block) {
-  const bool current = block.stored && content_hash(block.buffer) == *block.stored;
-  if (block.has_slot && !current) stats_.found_unseen_write();
+bool CpuMachine::has_current_copy(BlockId id) {
+  const Block& block = at(id);
+  const bool current = block.stored && content_hash(block.buffer, size(id)) == *block.stored;
+  if (home(id).has_slot && !current) stats_.found_unseen_write();
   return current;
 }
 
@@ -87,25 +88,24 @@ int CpuMachine::take_all_off(Job& job) {
 int CpuMachine::take_off(BlockId id) {
   if (at(id).blank) {
     std::erase(awaiting_frame_, id);
-    userfault_.wake(address(id), kBlockBytes.value);  // Whoever waits for it must ask for its return now.
+    userfault_.wake(address(id), size(id));  // Whoever waits for it must ask for its return now.
     return 0;
   }
-  mapped_[id.value].store(false, std::memory_order_relaxed);
+  note_mapped(id, false);
   bool came_back = false;
-  if (const int error = mapper_->take_off(address(id), at(id).buffer, came_back); error != 0) {
-    mapped_[id.value].store(true, std::memory_order_relaxed);
-    if (came_back) children_.lose(id);  // Anybody may have written to it.
+  if (const int error = mapper_->take_off(address(id), size(id), at(id).buffer, came_back); error != 0) {
+    note_mapped(id, true);
+    if (came_back) children_.lose(block_of(id));  // Anybody may have written to it.
     return error;
   }
   // A page that is swapped out takes its protection along, and a frame must have none.
-  if (children_.has_forked() && at(id).buffer != address(id))
-    userfault_.protect(at(id).buffer, kBlockBytes.value, false);
+  if (children_.has_forked() && at(id).buffer != address(id)) userfault_.protect(at(id).buffer, size(id), false);
   return 0;
 }
 
 // Of a block that has been taken off. See Note [A dead block that lives again].
 bool CpuMachine::lives_again(BlockId id) {
-  if (at(id).blank || inbox_.allocations(id) == at(id).told_allocations) return false;
+  if (at(id).blank || inbox_.allocations(block_of(id)) == home(id).told_allocations) return false;
   bell_.ring();  // The allocation is told next.
   return true;
 }
@@ -118,10 +118,10 @@ bool CpuMachine::put_back(BlockId id) {
     return true;
   }
   // One that never left its place stays protected: who writes to it asks.
-  const bool stays_protected = block.buffer == address(id) && children_.wants(id);
+  const bool stays_protected = block.buffer == address(id) && children_.wants(block_of(id));
   if (!stays_protected) {
     if (!keep_for_children(id)) return false;
-    if (const int error = mapper_->put_back(address(id), block.buffer); error != 0) {
+    if (const int error = mapper_->put_back(address(id), size(id), block.buffer); error != 0) {
       fail_for_good("put a block back that was to leave", error);
       return true;
     }
@@ -164,16 +164,18 @@ bool CpuMachine::end_return(Job& job) {
 void CpuMachine::start_writes() {
   while (!writes_.empty() && writing_.may_start(writes_.urgency())) {
     const BlockId id = writes_.front();
-    Block& block = at(id);
+    Block& block = home(id);
     if (!block.has_slot) {  // A copy that is not current any more is written over.
       const auto slot = take_slot();
       if (!slot) return send_back_writes();
       block.slot = *slot;
       block.has_slot = true;
       ++ssd_in_use_;
+    } else if (is_piece(id)) {
+      children_.slot_is_taken(block.slot);
     }
     writes_.pop();
-    block.stored.reset();
+    at(id).stored.reset();
     start_transfer(id, true);
   }
 }
@@ -198,9 +200,9 @@ void CpuMachine::finish_write(Job& job) {
     Block& block = at(id);
     block.state = BlockState::stored;
     if (block.blank) continue;
-    CHECK(block.has_slot);
-    mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
-    --device_in_use_;
+    CHECK(home(id).has_slot);
+    mapper_->let_go(address(id), size(id), std::exchange(block.buffer, nullptr));
+    device_in_use_ -= Bytes{size(id)};
   }
   answer(job, true);
 }
@@ -224,7 +226,13 @@ void CpuMachine::handle(const Discard& command) {
       give_back_slot(id);
       continue;
     }
-    CHECK(block.tensors == 0);
+    CHECK(home(id).tensors == 0);
+    if (block.state == BlockState::in_pieces) {
+      end_pieces(id);
+      block.state = BlockState::empty;
+      give_back_slot(id);
+      continue;
+    }
     if (command.tier != Tier::device) {
       CHECK(block.state == BlockState::stored && block.lower == command.tier);
       const bool has_frame = !std::exchange(block.blank, false) && command.tier == Tier::host;
@@ -243,9 +251,10 @@ void CpuMachine::handle(const Discard& command) {
       block.state = BlockState::empty;
     } else if (!try_discard(id)) {
       block.kept = true;
-      block.kept_reported = false;
+      block.kept_reported = is_piece(id);
       block.kept_tries = 0;
       kept_.push_back(id);
+      if (is_piece(id)) answers_.push_front(Faulted{kNobody, {id, 1}});
     }
   }
   note_usage();
@@ -264,9 +273,9 @@ bool CpuMachine::try_discard(BlockId id) {
     refused(error);
     return false;
   }
-  mapper_->let_go(address(id), std::exchange(block.buffer, nullptr));
+  mapper_->let_go(address(id), size(id), std::exchange(block.buffer, nullptr));
   block.state = BlockState::empty;
-  --device_in_use_;
+  device_in_use_ -= Bytes{size(id)};
   return true;
 }
 
@@ -321,8 +330,10 @@ std::uint32_t CpuMachine::take_slot_of_copy() {
   return block.slot;
 }
 
+// A piece only forgets what is in its part of it.
 void CpuMachine::give_back_slot(BlockId id) {
   Block& block = at(id);
+  if (is_piece(id)) return block.stored.reset();
   if (!block.has_slot) return;
   copies_.erase(id);
   file_.give_back(block.slot);

@@ -179,23 +179,31 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
   return std::nullopt;
 }
 
+BlockId CpuMachine::touched(const std::byte* address) const {
+  const BlockId block{range_.index_of(address)};
+  if (at(block).state != BlockState::in_pieces) return block;
+  const auto offset = static_cast<std::uint64_t>(address - range_.block(block.value));
+  return {pieces_of(block).first.value + static_cast<std::uint32_t>(offset / kPieceBytes.value)};
+}
+
 std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
   if (!range_.contains(entry.fault.address)) {  // A frame off its block, protected while it was swapped out.
     userfault_.protect(page_of(entry.fault.address), kPageBytes, false);
     userfault_.wake(page_of(entry.fault.address), kPageBytes);
     return std::nullopt;
   }
-  const BlockId id{range_.index_of(entry.fault.address)};
+  const BlockId id = touched(entry.fault.address);
   Block& block = at(id);
   const StreamId stream = streams_.of(entry.fault.thread);
   stall_.begin(id, stream, entry.at);
   if (is_mapped(id)) {
-    if (entry.fault.write_protected || children_.wants(id)) {  // Who misses a page asks again once the block is kept.
+    if (entry.fault.write_protected ||
+        children_.wants(block_of(id))) {  // Who misses a page asks again once the block is kept.
       if (!let_write(id)) awaiting_write_.push_back(id);
       return std::nullopt;
     }
     // It came in the meantime; or the script has dropped this page itself (madvise), and then it is zeroes.
-    if (userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0) userfault_.wake(address(id), kBlockBytes.value);
+    if (userfault_.zero(page_of(entry.fault.address), kPageBytes) != 0) userfault_.wake(address(id), size(id));
     stall_.end(id, now());
     return std::nullopt;
   }
@@ -213,6 +221,7 @@ bool CpuMachine::holds_frame(const Block& block) const {
   switch (block.state) {
     case BlockState::empty:
     case BlockState::stored:
+    case BlockState::in_pieces:
       return false;
     case BlockState::arriving:
       return jobs_.at(block.job).has_frames;
@@ -226,31 +235,41 @@ bool CpuMachine::holds_frame(const Block& block) const {
 
 void CpuMachine::check_invariants() const {
   if (failure_) return;  // What it could not do has been left as it was.
-  std::uint32_t device = 0, host = 0, ssd = 0;
+  Bytes device;
+  std::uint32_t host = 0, ssd = 0, kept = 0;
   std::set<std::uint32_t> slots;
-  for (std::uint32_t index = 0; index < blocks_.size(); ++index) {
-    const Block& block = blocks_[index];
-    device += holds_frame(block);
+  const auto check = [&](BlockId id) {
+    const Block& block = at(id);
+    if (holds_frame(block)) device += Bytes{size(id)};
     const bool is_in_host =
         block.lower == Tier::host && (block.state == BlockState::stored || block.state == BlockState::arriving);
     host += is_in_host && !block.blank;
     ssd += block.has_slot;
-    CHECK(!block.blank || block.state != BlockState::resident ||
-          std::ranges::count(awaiting_frame_, BlockId{index}) == 1);
+    kept += block.kept;
+    CHECK(!block.blank || block.state != BlockState::resident || std::ranges::count(awaiting_frame_, id) == 1);
     CHECK(!block.has_slot || slots.insert(block.slot).second);
-    CHECK(copies_.contains({index}) == (block.has_slot && block.state == BlockState::resident));
-    CHECK(block.has_slot || !block.stored);
+    CHECK(copies_.contains(id) == (block.has_slot && block.state == BlockState::resident));
+    CHECK(at(block_of(id)).has_slot || !block.stored);
     const bool is_moving = block.state == BlockState::leaving || block.state == BlockState::arriving;
     CHECK(!block.transferring || is_moving);
-    CHECK(!is_moving || jobs_.at(block.job).move.blocks.contains({index}));
-    CHECK(!is_mapped({index}) || block.state == BlockState::resident || block.state == BlockState::leaving);
-    CHECK(!block.kept || std::ranges::count(kept_, BlockId{index}) == 1);
+    CHECK(!is_moving || jobs_.at(block.job).move.blocks.contains(id));
+    CHECK(!is_mapped(id) || block.state == BlockState::resident || block.state == BlockState::leaving);
+    CHECK(!block.kept || std::ranges::count(kept_, id) == 1);
+  };
+  for (BlockId id{0}; id.value < blocks_.size(); ++id.value) {
+    check(id);
+    CHECK(pieces_.contains(id) == (at(id).state == BlockState::in_pieces));
+    const BlockRange pieces = pieces_of(id);
+    for (BlockId piece = pieces.first; pieces_.contains(id) && piece < pieces.end(); ++piece.value) {
+      CHECK(!at(piece).has_slot);
+      check(piece);
+    }
   }
   CHECK(device == device_in_use_);
   CHECK(host == host_in_use_ || (host < host_in_use_ && children_.has_forked()));  // Theirs may be in host frames.
   CHECK(ssd == ssd_in_use_ && ssd + children_.slots() == file_.slots_in_use());
-  for (const BlockId id : awaiting_frame_) CHECK(blocks_[id.value].blank);
-  CHECK(kept_.size() == static_cast<std::size_t>(std::ranges::count(blocks_, true, &Block::kept)));
+  for (const BlockId id : awaiting_frame_) CHECK(at(id).blank);
+  CHECK(kept_.size() == kept);
 }
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <deque>
 #include <functional>
@@ -30,6 +31,7 @@
 #include "machines/cpu/streams.h"
 #include "machines/cpu/transfer_queue.h"
 #include "memory/block_state.h"
+#include "memory/pieces.h"
 
 namespace spillway {
 
@@ -65,6 +67,7 @@ struct CpuMachineOptions {
 //   allocation has been told, the machine reports a fault on the block; the executor answers with room and a Populate,
 //   which then has nothing left to do. Whatever needs a frame in between waits here, so the budget always holds. The
 //   same happens to a dead block that cannot be taken off because its pages are locked.
+// - The drop of a piece that is not done is told before anything else: the block must not become whole meanwhile.
 // - What waits must not stand in the way of that room: all frames could be those of such blocks, and nothing could move
 //   any more. A block that waits for its first frame is blank: it has no bytes, so it leaves at once wherever it is to
 //   go, and gets a frame without contents when it comes back. An arrival that waits while nothing moves is refused.
@@ -113,7 +116,9 @@ class CpuMachine final : public Machine {
   StallClock& stall() { return stall_; }
   const StallClock& stall() const { return stall_; }
   // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
-  bool is_mapped(BlockId block) const { return mapped_[block.value].load(std::memory_order_relaxed); }
+  bool is_mapped(BlockId block) const {
+    return is_piece(block) ? at(block).is_mapped : mapped_[block.value].load(std::memory_order_relaxed);
+  }
   // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
@@ -122,6 +127,7 @@ class CpuMachine final : public Machine {
   void check_invariants() const;
 
  private:
+  // Of a piece, too, but for what is marked: that is the block's alone.
   struct Block {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
@@ -131,13 +137,14 @@ class CpuMachine final : public Machine {
     bool kept_reported = false;
     std::uint32_t kept_tries = 0;
     bool transferring = false;
-    bool has_slot = false;
-    std::uint32_t slot = 0;
-    std::optional<ContentHash> stored;  // of what is in the slot, once it has been needed
-    std::uint32_t told_allocations = 0;
-    std::uint32_t tensors = 0;    // as told to the executor
-    std::uint32_t job = 0;        // the move that it is part of
-    std::byte* buffer = nullptr;  // where its bytes are while they are off the block, or in a host frame
+    bool has_slot = false;               // the block's
+    std::uint32_t slot = 0;              // the block's
+    std::optional<ContentHash> stored;   // of what is in the slot, once it has been needed
+    std::uint32_t told_allocations = 0;  // the block's
+    std::uint32_t tensors = 0;           // the block's: as told to the executor
+    bool is_mapped = false;              // a piece's
+    std::uint32_t job = 0;               // the move that it is part of
+    std::byte* buffer = nullptr;         // where its bytes are while they are off the block, or in a host frame
   };
   struct Job {
     Move move;
@@ -163,6 +170,13 @@ class CpuMachine final : public Machine {
   void handle(const Populate& command);
   void handle(const Discard& command);
   void handle(const Cancel& command);
+  // Pieces (cpu_pieces.cpp).
+  void handle(const Split& command);
+  void handle(const Join& command);
+  bool end_pieces(BlockId id);
+  bool copy_pieces_to(std::uint32_t slot, BlockId id);
+  void note_mapped(BlockId id, bool is_mapped);
+  void look_again(BlockId id);
 
   // Evictions (cpu_evictions.cpp).
   void begin_eviction(Job& job);
@@ -173,7 +187,7 @@ class CpuMachine final : public Machine {
   bool put_back(Job& job);
   void come_back(Job& job);
   bool end_return(Job& job);
-  bool has_current_copy(const Block& block);
+  bool has_current_copy(BlockId id);
   std::optional<std::uint32_t> take_slot();
   std::uint32_t take_slot_of_copy();
   void start_writes();
@@ -216,20 +230,28 @@ class CpuMachine final : public Machine {
   void limit_waiting();
   void fail_for_good(const char* what, int error);
   void mapped(BlockId id);
-  bool has_room(std::uint32_t frames) const { return device_in_use_ + frames <= mapper_->device_blocks(); }
+  Bytes device_bytes() const { return kBlockBytes * mapper_->device_blocks(); }
+  bool has_room(Bytes bytes) const { return device_in_use_ + bytes <= device_bytes(); }
 
   // Events (cpu_machine.cpp).
   std::optional<Event> next_event();
   std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  BlockId touched(const std::byte* address) const;
   std::optional<Event> tell_fault(const FaultQueue::Entry& entry);
   void collect();
 
-  Block& at(BlockId id) {
-    CHECK(id.value < blocks_.size());
-    return blocks_[id.value];
+  const Block& at(BlockId id) const {
+    CHECK(block_of(id).value < blocks_.size());
+    return is_piece(id) ? (*pieces_.at(block_of(id)))[place_in_block(id)] : blocks_[id.value];
   }
+  Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
+  // What has its slot, and knows what the executor was told of its tensors.
+  Block& home(BlockId id) { return at(block_of(id)); }
   bool holds_frame(const Block& block) const;
-  std::byte* address(BlockId id) const { return range_.block(id.value); }
+  static std::size_t size(BlockId id) { return is_piece(id) ? kPieceBytes.value : kBlockBytes.value; }
+  static Bytes bytes_of(BlockRange blocks) { return Bytes{size(blocks.first)} * blocks.count; }
+  std::size_t offset_in_block(BlockId id) const { return is_piece(id) ? place_in_block(id) * kPieceBytes.value : 0; }
+  std::byte* address(BlockId id) const { return range_.block(block_of(id).value) + offset_in_block(id); }
 
   CpuMachineOptions options_;
   SpillFile& file_;
@@ -248,7 +270,9 @@ class CpuMachine final : public Machine {
   std::atomic<bool> stop_{false};
   std::counting_semaphore<> told_{0};
 
+  using Pieces = std::array<Block, kPiecesPerBlock>;
   std::vector<Block> blocks_;
+  std::unordered_map<BlockId, std::unique_ptr<Pieces>> pieces_;  // of split blocks
   std::unique_ptr<std::atomic<bool>[]> mapped_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
   std::unordered_map<std::uint32_t, Job> jobs_;
@@ -260,9 +284,9 @@ class CpuMachine final : public Machine {
   std::deque<std::uint32_t> returning_;     // jobs whose blocks come back when they are kept
   std::deque<BlockId> awaiting_write_;      // somebody writes to them when they are kept
   std::vector<BlockId> kept_;
-  std::set<BlockId> copies_;         // what is on the device, and has a slot, too
-  std::uint32_t device_in_use_ = 0;  // frames: mapped, leaving and arriving
-  std::uint32_t host_in_use_ = 0;
+  std::set<BlockId> copies_;       // what is on the device, and has a slot, too
+  Bytes device_in_use_;            // in frames: mapped, leaving and arriving
+  std::uint32_t host_in_use_ = 0;  // frames
   std::uint32_t ssd_in_use_ = 0;
 
   ChildServer children_;

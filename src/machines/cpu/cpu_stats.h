@@ -14,6 +14,7 @@ namespace spillway {
 class CpuStats {
  public:
   void fault() { faults_.fetch_add(1, std::memory_order_relaxed); }
+  void split() { splits_.fetch_add(1, std::memory_order_relaxed); }
   void first_touch() { first_touches_.fetch_add(1, std::memory_order_relaxed); }
   void wrote(Bytes bytes) { written_.fetch_add(bytes.value, std::memory_order_relaxed); }
   void moved(Tier from, Tier to, Bytes bytes) {
@@ -30,6 +31,8 @@ class CpuStats {
 
   std::uint64_t faults() const { return faults_.load(std::memory_order_relaxed); }  // of blocks that had bytes
   std::uint64_t first_touches() const { return first_touches_.load(std::memory_order_relaxed); }
+  // Blocks that came in pieces, since a kernel that uses more than the device came back to them.
+  std::uint64_t splits() const { return splits_.load(std::memory_order_relaxed); }
   Bytes written() const { return {written_.load(std::memory_order_relaxed)}; }  // to the SSD, for nothing or not
   Bytes moved(Tier from, Tier to) const { return {moved_[link(from, to)].load(std::memory_order_relaxed)}; }
   // That left for the SSD without being written, since it had the same bytes already.
@@ -47,7 +50,8 @@ class CpuStats {
     return static_cast<std::size_t>(from) * 3 + static_cast<std::size_t>(to);
   }
 
-  std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0}, dropped_clean_{0}, unseen_writes_{0};
+  std::atomic<std::uint64_t> faults_{0}, first_touches_{0}, written_{0}, dropped_clean_{0}, unseen_writes_{0},
+      splits_{0};
   std::array<std::atomic<std::uint64_t>, 9> moved_{};
   std::array<std::atomic<std::uint64_t>, 3> held_{}, peaks_{};
   std::atomic<int> last_error_{0};

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "machines/cpu/block_mapper.h"
+#include "machines/cpu/drop_pages.h"
+#include "memory/pieces.h"
 
 namespace spillway {
 namespace {
@@ -17,89 +19,142 @@ using std::chrono::microseconds;
 constexpr microseconds kVictimPatience{300};
 constexpr microseconds kReturnPatience{10'000'000};
 
-// Frames move between the managed range and staging slots. A slot either holds a frame or is empty; there are as many
-// slots as frames can be, so a frame that leaves a block always finds an empty one. Frames are never given back to the
-// kernel: fresh memory costs milliseconds a block, moving it microseconds.
+// Slots for frames of one size. A slot either holds a frame or is empty, and there are as many as frames can be: so a
+// frame that leaves a block always finds an empty one.
+class FrameSlots {
+ public:
+  FrameSlots(std::byte* begin, std::byte* end, std::size_t bytes) : bytes_(bytes) {
+    for (; end != begin; end -= bytes) empty_.push_back(end - bytes);
+  }
+
+  std::size_t bytes() const { return bytes_; }
+  bool has_free() const { return !free_.empty(); }
+
+  std::byte* take() {
+    std::byte* frame = free_.back();
+    free_.pop_back();
+    return frame;
+  }
+  std::byte* make() {
+    CHECK(!empty_.empty());
+    std::byte* frame = empty_.back();
+    if (::madvise(frame, bytes_, MADV_POPULATE_WRITE) != 0) return nullptr;
+    empty_.pop_back();
+    return frame;
+  }
+  void drop() {
+    std::byte* frame = take();
+    drop_pages(frame, bytes_);
+    empty_.push_back(frame);
+  }
+  std::byte* empty() const {
+    CHECK(!empty_.empty());
+    return empty_.back();
+  }
+  void filled() { empty_.pop_back(); }  // what empty() gave
+  void frame_is_free(std::byte* slot) { free_.push_back(slot); }
+  void frame_has_left(std::byte* slot) { empty_.push_back(slot); }
+
+ private:
+  std::size_t bytes_;
+  std::vector<std::byte*> free_;  // slots whose frame is free; the last one used first, for the caches
+  std::vector<std::byte*> empty_;
+};
+
+// Frames move between the managed range and slots. They are given back to the kernel only where those of one size are
+// free and others are wanted: fresh memory costs milliseconds a block, moving it microseconds.
 class MovingMapper final : public BlockMapper {
  public:
+  // The second half of `staging` is for pieces.
   MovingMapper(Userfault& userfault, MemoryRange staging, std::uint32_t device_frames, std::uint32_t host_frames)
-      : userfault_(userfault), staging_(std::move(staging)), device_frames_(device_frames), host_frames_(host_frames) {
-    for (std::uint32_t slot = staging_.blocks(); slot > 0; --slot) empty_.push_back(staging_.block(slot - 1));
-  }
+      : userfault_(userfault),
+        staging_(std::move(staging)),
+        device_frames_(device_frames),
+        most_(kBlockBytes * (device_frames + host_frames)),
+        blocks_(staging_.begin(), staging_.block(staging_.blocks() / 2), kBlockBytes.value),
+        pieces_(staging_.block(staging_.blocks() / 2), staging_.end(), kPieceBytes.value) {}
 
   std::uint32_t device_blocks() const override { return device_frames_; }
 
-  int populate(std::byte* block) override {
-    std::byte* frame = take_frame();
+  int populate(std::byte* block, std::size_t bytes) override {
+    std::byte* frame = take_frame(bytes);
     if (frame == nullptr) return ENOMEM;
-    const int error = userfault_.move(block, frame, kBlockBytes.value, kReturnPatience);
-    (error == 0 ? empty_ : pool_).push_back(frame);
+    const int error = userfault_.move(block, frame, bytes, kReturnPatience);
+    error == 0 ? slots(bytes).frame_has_left(frame) : slots(bytes).frame_is_free(frame);
     return error;
   }
 
-  int take_off(std::byte* block, std::byte*& buffer, bool& came_back) override {
-    CHECK(!empty_.empty());
-    const int error = userfault_.move(empty_.back(), block, kBlockBytes.value, kVictimPatience, &came_back);
+  int take_off(std::byte* block, std::size_t bytes, std::byte*& buffer, bool& came_back) override {
+    FrameSlots& own = slots(bytes);
+    const int error = userfault_.move(own.empty(), block, bytes, kVictimPatience, &came_back);
     if (error != 0) return error;
-    buffer = empty_.back();
-    empty_.pop_back();
+    buffer = own.empty();
+    own.filled();
     return 0;
   }
 
-  int put_back(std::byte* block, std::byte* buffer) override { return fill(block, buffer, true); }
-  void let_go(std::byte*, std::byte* buffer) override { pool_.push_back(buffer); }
+  int put_back(std::byte* block, std::size_t bytes, std::byte* buffer) override {
+    return fill(block, bytes, buffer, true);
+  }
+  void let_go(std::byte*, std::size_t bytes, std::byte* buffer) override { slots(bytes).frame_is_free(buffer); }
 
-  std::byte* arrival_buffer() override { return take_frame(); }
-  std::uint32_t arrival_buffers(Urgency) const override { return device_frames_; }  // The frames themselves.
+  std::byte* arrival_buffer(std::size_t bytes) override { return take_frame(bytes); }
+  std::uint32_t arrival_buffers(Urgency) const override { return UINT32_MAX; }  // The frames themselves.
 
-  int map(std::byte* block, std::byte* buffer) override { return fill(block, buffer, false); }
-  void free_buffer(std::byte* buffer) override { pool_.push_back(buffer); }
+  int map(std::byte* block, std::size_t bytes, std::byte* buffer) override { return fill(block, bytes, buffer, false); }
+  void free_buffer(std::size_t bytes, std::byte* buffer) override { slots(bytes).frame_is_free(buffer); }
 
   // Nothing is copied: the frame changes its budget. Free ones belong to whichever has room.
   std::byte* keep_in_host(std::byte*, std::byte* buffer) override { return buffer; }
-  int map_from_host(std::byte* block, std::byte* host) override { return fill(block, host, true); }
-  void free_host_frame(std::byte* host) override { pool_.push_back(host); }
+  int map_from_host(std::byte* block, std::byte* host) override { return fill(block, kBlockBytes.value, host, true); }
+  void free_host_frame(std::byte* host) override { blocks_.frame_is_free(host); }
 
-  std::uint32_t held_for_device(std::uint32_t, std::uint32_t host_in_use) const override {
-    CHECK(host_in_use <= made_ && made_ <= device_frames_ + host_frames_);
-    return std::min(device_frames_, made_ - host_in_use);
+  // Where pieces were, the kernel has a table of small pages, and would break the next frame that comes into such.
+  void is_whole(std::byte* block) override { drop_pages(block, kBlockBytes.value); }
+
+  Bytes held_for_device(Bytes, Bytes host_in_use) const override {
+    CHECK(host_in_use <= made_ && made_ <= most_);
+    return std::min(kBlockBytes * device_frames_, made_ - host_in_use);
   }
   const MemoryRange& staging() const override { return staging_; }
 
  private:
-  int fill(std::byte* block, std::byte* frame, bool may_have_holes) {
-    const int error = userfault_.move(block, frame, kBlockBytes.value, kReturnPatience, nullptr, may_have_holes);
-    if (error == 0) empty_.push_back(frame);
+  FrameSlots& slots(std::size_t bytes) { return bytes == kBlockBytes.value ? blocks_ : pieces_; }
+
+  int fill(std::byte* block, std::size_t bytes, std::byte* frame, bool may_have_holes) {
+    const int error = userfault_.move(block, frame, bytes, kReturnPatience, nullptr, may_have_holes);
+    if (error == 0) slots(bytes).frame_has_left(frame);
     return error;
   }
 
-  std::byte* take_frame() {
-    if (!pool_.empty()) {
-      std::byte* frame = pool_.back();
-      pool_.pop_back();
-      return frame;
+  std::byte* take_frame(std::size_t bytes) {
+    FrameSlots& own = slots(bytes);
+    if (own.has_free()) return own.take();
+    FrameSlots& others = &own == &blocks_ ? pieces_ : blocks_;
+    for (; made_ + Bytes{bytes} > most_; made_ -= Bytes{others.bytes()}) {
+      CHECK(others.has_free());  // Who asks has counted what is in use.
+      others.drop();
     }
-    CHECK(made_ < device_frames_ + host_frames_ && !empty_.empty());
-    std::byte* frame = empty_.back();
-    if (::madvise(frame, kBlockBytes.value, MADV_POPULATE_WRITE) != 0) return nullptr;
-    empty_.pop_back();
-    ++made_;
+    std::byte* frame = own.make();
+    if (frame != nullptr) made_ += Bytes{bytes};
     return frame;
   }
 
   Userfault& userfault_;
   MemoryRange staging_;
-  std::uint32_t device_frames_, host_frames_;
-  std::uint32_t made_ = 0;
-  std::vector<std::byte*> pool_;   // slots whose frame is free; the last one used first, for the caches
-  std::vector<std::byte*> empty_;  // slots without a frame
+  std::uint32_t device_frames_;
+  Bytes most_, made_;
+  FrameSlots blocks_, pieces_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<BlockMapper>> make_moving_mapper(Userfault& userfault, std::uint32_t device_frames,
                                                         std::uint32_t host_frames) {
-  TRY(MemoryRange staging, MemoryRange::reserve(device_frames + host_frames));
+  const std::uint32_t frames = device_frames + host_frames;
+  TRY(MemoryRange staging, MemoryRange::reserve(2 * frames));
+  // A first touch there would make a whole huge page.
+  ::madvise(staging.block(frames), frames * kBlockBytes.value, MADV_NOHUGEPAGE);
   TRY_VOID(userfault.admit(staging.begin(), staging.bytes()));
   return std::make_unique<MovingMapper>(userfault, std::move(staging), device_frames, host_frames);
 }

@@ -31,7 +31,7 @@ void Links::start(const Move& move, Bytes bytes) {
                         : move.to == Tier::ssd ? rates_.ssd_write_latency
                                                : rates_.host_latency;
   const bool faults = move.urgency == Urgency::fault;
-  if (faults || move.first_piece)
+  if (faults || move.first_chunk)
     job.latency_ns = static_cast<double>(latency.value) * (faults ? move.blocks.count : 1);
   if (faults && move.to == Tier::device && rates_.fault_cost > Nanos{}) {
     const std::uint64_t count = (bytes.value + rates_.fault_bytes.value - 1) / rates_.fault_bytes.value;

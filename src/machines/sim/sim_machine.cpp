@@ -23,57 +23,95 @@ SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout la
       links_(rates) {
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
-  where_.reserve(placed.size());
-  has_copy_.resize(placed.size());
-  for (const auto& tier : placed) where_.push_back(tier ? where(*tier) : Where::nowhere);
+  places_.reserve(placed.size());
+  for (const auto& tier : placed) places_.push_back({.where = tier ? where(*tier) : Where::nowhere});
 }
 
 SimMachine::Where SimMachine::where(Tier tier) {
   return tier == Tier::device ? Where::device : tier == Tier::host ? Where::host : Where::ssd;
 }
 
+SimMachine::Place& SimMachine::at(BlockId block) {
+  return is_piece(block) ? pieces_.at(block_of(block))[place_in_block(block)] : places_[block.value];
+}
+
+Bytes SimMachine::bytes_of(BlockId block) const {
+  const Bytes whole = layout_.block_bytes[block_of(block).value];
+  return is_piece(block) ? std::min(excess(whole, kPieceBytes * place_in_block(block)), kPieceBytes) : whole;
+}
+
+void SimMachine::put(BlockRange blocks, Place place) {
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) at(block) = place;
+}
+
 void SimMachine::submit(std::span<const Command> commands) {
-  const auto set = [&](BlockRange blocks, Where place) {
-    std::fill_n(where_.begin() + blocks.first.value, blocks.count, place);
-  };
-  for (const Command& command : commands) {
-    if (const auto* move = std::get_if<Move>(&command)) {
-      Bytes bytes;
-      for (BlockId block = move->blocks.first; block < move->blocks.end(); ++block.value) {
-        CHECK(where_[block.value] == where(move->from));
-        CHECK(move->to == Tier::device || has_copy_[block.value] == move->clean);
-        bytes += layout_.block_bytes[block.value];
-      }
-      const bool up = move->to == Tier::device;
-      std::fill_n(has_copy_.begin() + move->blocks.first.value, move->blocks.count, up && move->clean);
-      if (!up && move->clean) {  // Nothing has to move.
-        set(move->blocks, where(move->to));
-        push(MoveDone{move->id});
-        continue;
-      }
-      set(move->blocks, Where::moving);
-      links_.start(*move, bytes);
-    } else if (const auto* populate = std::get_if<Populate>(&command)) {
-      set(populate->blocks, Where::device);
-      arrive(populate->blocks);
-    } else if (const auto* discard = std::get_if<Discard>(&command)) {
-      for (BlockId block = discard->blocks.first; block < discard->blocks.end(); ++block.value) {
-        const bool copy = where_[block.value] == Where::device && discard->tier != Tier::device;
-        CHECK(copy ? has_copy_[block.value] : where_[block.value] == where(discard->tier));
-        copy ? static_cast<void>(has_copy_[block.value] = false) : set({block, 1}, Where::nowhere);
-      }
-    } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
-      if (const auto cancelled = links_.cancel(cancel->move)) {
-        set(cancelled->blocks, where(cancelled->from));
-        push(MoveFailed{cancel->move, true});
-      }
-    } else {
-      CHECK(std::get<Launch>(command).launch == (LaunchId{kStream, serial_}) && step_ == Step::ready);
-      step_ = Step::touching;
-      access_ = 0;
-      in_access_ = 0;
-    }
+  for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
+}
+
+void SimMachine::handle(const Move& move) {
+  Bytes bytes;
+  const bool up = move.to == Tier::device;
+  for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
+    CHECK(at(block).where == where(move.from));
+    CHECK(up || at(block).has_copy == move.clean);
+    bytes += bytes_of(block);
   }
+  if (!up && move.clean) {  // Nothing has to move.
+    put(move.blocks, {.where = where(move.to)});
+    return push(MoveDone{move.id});
+  }
+  put(move.blocks, {.where = Where::moving, .has_copy = up && move.clean});
+  links_.start(move, bytes);
+}
+
+void SimMachine::handle(const Populate& populate) {
+  put(populate.blocks, {.where = Where::device});
+  arrive(populate.blocks);
+}
+
+void SimMachine::handle(const Discard& discard) {
+  for (BlockId block = discard.blocks.first; block < discard.blocks.end(); ++block.value) {
+    Place& place = at(block);
+    if (place.where == Where::device && discard.tier != Tier::device) {
+      CHECK(std::exchange(place.has_copy, false));
+      continue;
+    }
+    CHECK(place.where == where(discard.tier) || (place.where == Where::in_pieces && discard.tier == Tier::ssd));
+    if (place.where == Where::in_pieces) pieces_.erase(block);
+    place = {};
+  }
+}
+
+void SimMachine::handle(const Split& split) {
+  CHECK(at(split.block).where == Where::ssd);
+  at(split.block).where = Where::in_pieces;
+  auto& pieces = pieces_[split.block];
+  const BlockRange all = pieces_of(split.block);
+  for (BlockId piece = all.first; piece < all.end(); ++piece.value)
+    if (bytes_of(piece) > Bytes{}) pieces[place_in_block(piece)].where = Where::ssd;
+  look_again(split.block);
+}
+
+void SimMachine::handle(const Join& join) {
+  for (const Place& piece : pieces_.at(join.block)) CHECK(piece == Place{.where = Where::ssd} || piece == Place{});
+  at(join.block).where = Where::ssd;
+  pieces_.erase(join.block);
+  look_again(join.block);
+}
+
+void SimMachine::handle(const Cancel& cancel) {
+  const auto cancelled = links_.cancel(cancel.move);
+  if (!cancelled) return;
+  put(cancelled->blocks, {.where = where(cancelled->from)});
+  push(MoveFailed{cancel.move, true});
+}
+
+void SimMachine::handle(const Launch& launch) {
+  CHECK(launch.launch == (LaunchId{kStream, serial_}) && step_ == Step::ready);
+  step_ = Step::touching;
+  access_ = 0;
+  in_access_ = 0;
+  in_block_ = 0;
 }
 
 Result<Stamped> SimMachine::wait() {
@@ -100,7 +138,7 @@ Result<Stamped> SimMachine::wait() {
     ended_.clear();
     links_.advance(now_, ended_);
     for (const Move& move : ended_) {
-      std::fill_n(where_.begin() + move.blocks.first.value, move.blocks.count, where(move.to));
+      put(move.blocks, {.where = where(move.to), .has_copy = move.to == Tier::device && move.clean});
       if (move.to == Tier::device) arrive(move.blocks);
       push(MoveDone{move.id});
     }
@@ -179,17 +217,27 @@ void SimMachine::announce_kernel() {
                    .plan = plan_});
 }
 
+// The block, or the next piece of it, that the kernel misses.
+std::optional<BlockId> SimMachine::absent(BlockId block) {
+  if (at(block).where == Where::device) return std::nullopt;
+  if (at(block).where != Where::in_pieces) return block;
+  for (const BlockRange pieces = pieces_of(block); in_block_ < pieces.count; ++in_block_) {
+    const BlockId piece{pieces.first.value + in_block_};
+    if (at(piece).where != Where::device && bytes_of(piece) > Bytes{}) return piece;
+  }
+  return std::nullopt;
+}
+
 void SimMachine::touch() {
   for (; access_ < accesses_.size(); ++access_, in_access_ = 0) {
     const BlockRange blocks = accesses_[access_].blocks;
-    for (; in_access_ < blocks.count; ++in_access_) {
-      const BlockId block{blocks.first.value + in_access_};
-      const Where place = where_[block.value];
-      if (place == Where::device) continue;
-      if (announced_ == block) return;
-      if (place != Where::nowhere) ++iterations_.back().faults;
-      announced_ = block;
-      return push(Faulted{kStream, {block, 1}});
+    for (; in_access_ < blocks.count; ++in_access_, in_block_ = 0) {
+      const auto missed = absent({blocks.first.value + in_access_});
+      if (!missed) continue;
+      if (announced_ == missed) return;
+      if (at(*missed).where != Where::nowhere) ++iterations_.back().faults;
+      announced_ = missed;
+      return push(Faulted{kStream, {*missed, 1}});
     }
   }
   announced_.reset();
@@ -201,6 +249,10 @@ void SimMachine::touch() {
 // What leaves again before it is touched faults again.
 void SimMachine::arrive(BlockRange blocks) {
   if (announced_ && blocks.contains(*announced_)) announced_.reset();
+}
+
+void SimMachine::look_again(BlockId block) {
+  if (announced_ && block_of(*announced_) == block) announced_.reset();
 }
 
 void SimMachine::finish_kernel() {

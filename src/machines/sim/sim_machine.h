@@ -1,14 +1,17 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "analysis/lifetimes.h"
 #include "executor/machine.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
+#include "memory/pieces.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -41,10 +44,19 @@ class SimMachine : public Machine {
   const Layout& layout() const { return layout_; }
 
  private:
-  enum class Where : std::uint8_t { nowhere, device, host, ssd, moving };
+  enum class Where : std::uint8_t { nowhere, device, host, ssd, moving, in_pieces };
+  struct Place {
+    Where where = Where::nowhere;
+    bool has_copy = false;  // on the SSD, while it is on the device
+    friend bool operator==(Place, Place) = default;
+  };
   enum class Step : std::uint8_t { gap, ready, touching, computing, over };
 
   static Where where(Tier tier);
+  Place& at(BlockId block);
+  Bytes bytes_of(BlockId block) const;
+  void put(BlockRange blocks, Place place);
+  std::optional<BlockId> absent(BlockId block);
   void allocate(TensorId tensor, bool keeps_bytes = false);
   void free(TensorId tensor);
   void announce_kernel();
@@ -52,6 +64,14 @@ class SimMachine : public Machine {
   void arrive(BlockRange blocks);
   void finish_kernel();
   void carry_over();
+  void look_again(BlockId block);
+  void handle(const Move& move);
+  void handle(const Populate& populate);
+  void handle(const Discard& discard);
+  void handle(const Split& split);
+  void handle(const Join& join);
+  void handle(const Cancel& cancel);
+  void handle(const Launch& launch);
   void push(Event event) { events_.push_back(std::move(event)); }
 
   const Trace& trace_;
@@ -60,9 +80,9 @@ class SimMachine : public Machine {
   bool whole_tensors_;
   PlanId plan_;
   Links links_;
-  std::vector<Where> where_;    // by block
-  std::vector<bool> has_copy_;  // by block: on the SSD, while it is on the device
-  std::deque<Event> events_;    // that happen now
+  std::vector<Place> places_;                                               // by block
+  std::unordered_map<BlockId, std::array<Place, kPiecesPerBlock>> pieces_;  // of the split ones
+  std::deque<Event> events_;                                                // that happen now
   std::vector<Move> ended_;
   Nanos now_;
 
@@ -74,6 +94,7 @@ class SimMachine : public Machine {
   std::vector<BlockAccess> accesses_;  // of the current kernel
   std::size_t access_ = 0;             // the next block to touch, as access and place in it
   std::uint32_t in_access_ = 0;
+  std::uint32_t in_block_ = 0;        // as piece, of a split one
   std::optional<BlockId> announced_;  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations_;
 };

@@ -22,7 +22,6 @@ namespace {
 constexpr std::uint32_t kMostIterations = 20;
 constexpr std::uint32_t kMeanOf = 10;
 constexpr double kSteadyWithin = 1e-4;
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 26;   // a page table of 2 GiB
 constexpr std::uint64_t kMostTouches = std::uint64_t{1} << 30;  // of blocks in an iteration: 2 PiB
 constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
 

@@ -183,6 +183,17 @@ TEST(Simulate, AKernelThatWorksInPlaceGoesThroughItOnce) {
   EXPECT_EQ(run(trace, machine(kBlockBytes * 2, kBlockBytes * 8), {}).faults, 3u);
 }
 
+// It comes back to a block that has left meanwhile: in pieces, each time more of them, so that few faults bring it.
+TEST(Simulate, AKernelThatComesBackToWhatLeftMeanwhileFaultsOnPieces) {
+  Trace trace = round_robin(1);
+  trace.tensors[0].bytes = kBlockBytes * 3;
+  trace.kernels[0].reads = {{{0}, {}, kBlockBytes * 3}, {{0}, {}, kPieceBytes * 7}};
+  const auto result = run(trace, machine(kBlockBytes * 2, Bytes{}), {});
+  EXPECT_EQ(result.faults, 10u);
+  EXPECT_EQ(result.moved(Tier::ssd, Tier::device), kBlockBytes * 3);
+  EXPECT_LE(result.peak.device, kBlockBytes * 2);
+}
+
 TEST(Simulate, AFaultTakesAtLeastWhatHandlingItCosts) {
   MachineModel model = machine(4_MiB, 1_GiB);
   model.fault.cost = Nanos{100'000};  // 32 times for 2 MiB: 3.2 ms, longer than the link takes

@@ -90,6 +90,7 @@ void ChildServer::serve(const Fault& fault) {
   const ForkedChildren::Child* child = children_.find(fault.child);
   if (child == nullptr) return;  // It has ended.
   const BlockId id = block_of(fault);
+  kept_.keep_pieces(id);
   const KeptBlocks::Seen seen = kept_.find(child->snapshot, id);
   using Where = KeptBlocks::Seen::Where;
   if (seen.where == Where::lost)

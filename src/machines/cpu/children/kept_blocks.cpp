@@ -48,6 +48,10 @@ void KeptBlocks::give_back(std::uint32_t slot) {
 
 bool KeptBlocks::keep(BlockId id) {
   if (!snapshots_.wants(id)) return true;
+  if (port_.is_in_pieces(id)) {
+    keep_pieces(id);
+    return true;
+  }
   const Place place = port_.place(id);
   if (!has_room()) {
     snapshots_.lose(id);
@@ -61,6 +65,15 @@ bool KeptBlocks::keep(BlockId id) {
   return true;
 }
 
+void KeptBlocks::keep_pieces(BlockId id) {
+  if (!snapshots_.wants(id) || !port_.is_in_pieces(id)) return;
+  const auto slot = has_room() ? port_.take_slot() : std::nullopt;
+  if (!slot) return snapshots_.lose(id);
+  if (port_.copy_to_slot(id, *slot)) return keep_in(*slot, id);
+  port_.give_back_slot(*slot);
+  snapshots_.lose(id);
+}
+
 // Not written from where it is: of a page that the script has dropped, the kernel would ask us in another thread's
 // name.
 void KeptBlocks::copy_and_write(BlockId id, const std::byte* bytes) {
@@ -68,7 +81,7 @@ void KeptBlocks::copy_and_write(BlockId id, const std::byte* bytes) {
   if (!slot) return snapshots_.lose(id);
   std::byte* buffer = free_.back();
   free_.pop_back();
-  copy_block(buffer, bytes);
+  copy_block(buffer, bytes, kBlockBytes.value);
   keep_in(*slot, id);
   write(*slot, {.block = id, .memory = buffer});
 }

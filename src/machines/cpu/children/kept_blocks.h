@@ -22,6 +22,7 @@ namespace spillway {
 // - A slot that holds the bytes already is the snapshots' from then on. So what leaves costs no second copy.
 // - Bytes in memory are copied to a buffer, from which they are written while the block changes. Buffers are few: where
 //   none is free, who wants to change the block waits until a write has ended.
+// - A block in pieces is copied to a slot of the snapshots' as a whole, and the disk waited for: that is rare.
 // - What dies in host memory leaves its frame to us: that is written as it is, and given up then.
 // Until bytes are in their slot they are read from memory. If they cannot be written, they are lost to the snapshots,
 // and to nobody else. A slot that no snapshot reads any more is not free before its write has ended.
@@ -45,6 +46,9 @@ class KeptBlocks {
   struct Port {
     std::function<Place(BlockId)> place;
     std::function<Found(BlockId)> protect;
+    std::function<bool(BlockId)> is_in_pieces;
+    // The bytes of such a block, wherever its pieces are; waits for the disk. False: that has failed.
+    std::function<bool(BlockId, std::uint32_t slot)> copy_to_slot;
     std::function<std::optional<std::uint32_t>()> take_slot;
     std::function<void(std::uint32_t slot)> give_back_slot;
     std::function<void(BlockId)> slot_is_ours;  // and the block's no more
@@ -72,6 +76,8 @@ class KeptBlocks {
   bool wants(BlockId id) const { return snapshots_.wants(id); }
   // The block is about to change or to go. False: not yet; to be asked again once a transfer has ended.
   [[nodiscard]] bool keep(BlockId id);
+  // No more is asked for a block that is in pieces.
+  void keep_pieces(BlockId id);
   // The block has gone, and its bytes are in this frame, which is given up when nobody needs it.
   void take_frame(BlockId id, std::byte* frame);
   // Somebody may have changed the block.

@@ -165,6 +165,8 @@ class KeepingMachine {
             .protect = [this](BlockId id) -> KeptBlocks::Found {
               return {.is_somebodys = at(id).contents != kNone, .is_protected = id.value != unprotected_};
             },
+            .is_in_pieces = [](BlockId) { return false; },
+            .copy_to_slot = [](BlockId, std::uint32_t) { return false; },
             .take_slot = [this]() -> std::optional<std::uint32_t> {
               if (free_.empty()) return std::nullopt;
               const std::uint32_t slot = take_slot();
@@ -279,6 +281,8 @@ struct SixWanted {
                   0,
                   {.place = [this](BlockId) { return KeptBlocks::Place{.bytes = memory.get()}; },
                    .protect = [](BlockId) { return KeptBlocks::Found{true, true}; },
+                   .is_in_pieces = [](BlockId) { return false; },
+                   .copy_to_slot = [](BlockId, std::uint32_t) { return false; },
                    .take_slot = [this] { return std::optional(slot++); },
                    .give_back_slot = [](std::uint32_t) {},
                    .slot_is_ours = [](BlockId) {},
