@@ -6,8 +6,9 @@
 Each kernel runs three times in a process of its own: with all the memory (bare), in that part of its peak (spillway), and under swap
 in a memory control group (needs root). Tensors have the same memory in both: before the first tensor, what Python and PyTorch take is
 locked in memory, and the group may use so much more. Else swap would take some 250 MiB from the interpreter, more than most kernels
-need. A figure is the median over the rounds of the best of the three. What takes longer than --limit seconds is ended, and printed as
-more than that. Results must be equal in all cells. Nothing else may run meanwhile.
+need. A figure is the median over the rounds of the best of the three. What takes longer than --limit seconds is ended, and counts as
+that. Swap may be too slow for the kernel, which kills the process then. Results must be equal in all cells. Nothing else may run
+meanwhile.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import hashlib
 import json
 import math
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -142,21 +144,29 @@ def compute(name, locked):
     print("result", digest.hexdigest())
 
 
-def seconds_of(command, limit, results):
-    """The best of a run's times; more than the limit: infinite."""
+def seconds_of(command, limit, results, under_swap=False):
+    """The best of a run's times; more than the limit: infinite; killed, as the kernel does where memory is short: not a number."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit * TIMES, check=False)
     except subprocess.TimeoutExpired:
         return math.inf
+    if under_swap and done.returncode == -signal.SIGKILL:
+        return math.nan
     if done.returncode != 0:
-        print(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr[-1500:]}", file=sys.stderr)
-        return math.inf
+        raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}:\n{done.stderr[-1500:]}")
     lines = [line.split() for line in done.stdout.splitlines()]
     results.add(lines[-1][1])
     return min(float(words[1]) for words in lines if words[0] == "seconds")
 
 
+def median_of(times):
+    known = [one for one in times if not math.isnan(one)]
+    return statistics.median(known) if known else math.nan
+
+
 def text_of(seconds, limit):
+    if math.isnan(seconds):
+        return "killed"
     return f"> {limit}" if math.isinf(seconds) else f"{seconds:.3f}"
 
 
@@ -203,9 +213,9 @@ def main():
                     times = {cell: [] for cell in cells}
                     for _ in range(options.rounds):
                         for cell, command in cells.items():
-                            times[cell].append(seconds_of(command, options.limit, results))
-                    bare, ours, other = (statistics.median(times.get(cell, [math.nan])) for cell in ("bare", "spillway", "swap"))
-                    ratio = ours / other
+                            times[cell].append(seconds_of(command, options.limit, results, cell == "swap"))
+                    bare, ours, other = (median_of(times.get(cell, [])) for cell in ("bare", "spillway", "swap"))
+                    ratio = ours / min(other, options.limit) if not math.isnan(other) else math.nan
                     ratios.append(ratio)
                     if ratio > 1.2:
                         slow.append(f"{name} at {part} %")
@@ -216,7 +226,7 @@ def main():
         finally:
             if swap:
                 swap.end()
-    known = [ratio for ratio in ratios if math.isfinite(ratio) and ratio > 0]
+    known = [ratio for ratio in ratios if not math.isnan(ratio)]
     if known:
         print(f"of swap's time: {statistics.geometric_mean(known):.2f} in the geometric mean")
     print("slower than 1.2 times swap: " + (", ".join(slow) or "none"))

@@ -60,10 +60,10 @@ find_python() {
   fi
   python=$venv/bin/python
   [ "$(cat "$stamp" 2>/dev/null)" = "$torch_version" ] && [ -x "$python" ] && return
-  if ! { [ -x "$python" ] && "$python" -c "import numpy, torch; assert torch.__version__.startswith('$torch_version')" 2>/dev/null; }; then
+  if ! { [ -x "$python" ] && "$python" -c "import expecttest, numpy, torch; assert torch.__version__.startswith('$torch_version')" 2>/dev/null; }; then
     step "Making .venv with the system's Python" /usr/bin/python3 -m venv --clear "$venv"
     step "Installing PyTorch $torch_version (about 5 GB)" "$python" -m pip install --no-input --disable-pip-version-check \
-      "torch==$torch_version" numpy
+      "torch==$torch_version" numpy expecttest
     step "Importing PyTorch for the first time" "$python" -c 'import numpy, torch'
   fi
   printf '%s\n' "$torch_version" >"$stamp"

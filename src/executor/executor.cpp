@@ -117,13 +117,14 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   ready.plan = event.plan;
   CHECK(ready.kernel == kNoKernel || ready.kernel.value < plan_->kernels);
   ready.working_set = union_of(event.accesses, !options_.kernels_fault);
+  ready.fits = !options_.kernels_fault || fits(event.accesses);
   for (const BlockAccess& access : event.accesses)
     if (access.writes) ready.written.push_back(access.blocks);
   for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   for (const BlockAccess& access : event.accesses) migration_.foresight().used(access.blocks);
   expect_births(ready.kernel, out);
-  const bool granted = grant(ready);
+  const bool granted = ready.fits && grant(ready);  // One that does not fit only keeps what it touches.
   if (online_) look_ahead(event, ready, granted);
   if (!event.waits) {
     CHECK(options_.kernels_fault);
@@ -132,6 +133,17 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   if (granted) return ask_for_working_set(ready, out);
   // Where kernels can fault none waits for another one's memory: that one may wait for something that this one does.
   if (options_.kernels_fault) start(ready, out);
+}
+
+bool Executor::fits(std::span<const BlockAccess> accesses) const {
+  const Bytes device = table().capacity(Tier::device);
+  Bytes most;
+  for (const BlockAccess& access : accesses)
+    if (!access.sparse) most += kBlockBytes * access.blocks.count;
+  if (most <= device) return true;
+  Bytes all;
+  for (const BlockRange& blocks : union_of(accesses, false)) all += kBlockBytes * blocks.count;
+  return all <= device;
 }
 
 // False while others of the same kind were there before it, too: a small kernel must not starve a large one.
@@ -181,6 +193,7 @@ void Executor::look_ahead(const KernelReady& event, const InFlight& ready, bool 
   Forecast forecast = online_->kernel_ready(event, wanted);
   migration_.protection().came(stream, forecast.anew || !wanted);
   migration_.make_room_ahead(wanted ? std::optional(forecast.births) : std::nullopt);
+  if (!ready.fits) migration_.drop_planned_prefetches();
   if (!wanted) return;
   if (forecast.anew && (plan_ == nullptr || plan_->commands.moves() == 0))
     migration_.drop_planned_prefetches();  // They were for what does not come.
@@ -243,7 +256,8 @@ void Executor::note_oldest() {
   std::optional<std::uint64_t> oldest;
   for (const InFlight& kernel : in_flight_)
     if (kernel.has_started()) oldest = std::min(oldest.value_or(kernel.started_at), kernel.started_at);
-  migration_.kernels_run_since(oldest);
+  const auto does_not_fit = [](const InFlight& kernel) { return kernel.has_started() && !kernel.fits; };
+  migration_.kernels_run_since(oldest, std::ranges::any_of(in_flight_, does_not_fit));
 }
 
 void Executor::handle(const KernelQueued& event, std::vector<Command>&) {
@@ -284,6 +298,11 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   if (!online_) return;
   migration_.drop_planned_prefetches();
   migration_.make_room_ahead(std::nullopt);
+}
+
+void Executor::handle(const Touched& event, std::vector<Command>&) {
+  CHECK(table().contains({event.block, 1}));
+  migration_.touched(event.block);
 }
 
 void Executor::handle(const MoveDone& event, std::vector<Command>& out) { migration_.done(event.move, arrived_, out); }

@@ -62,6 +62,7 @@ class Executor {
     std::vector<BlockRange> written;
     std::uint64_t missing = 0;     // blocks that it waits for
     std::uint64_t started_at = 0;  // so many departures were before
+    bool fits = true;              // on the device, as far as it has said what it uses
 
     bool has_started() const { return state >= State::launched; }
   };
@@ -76,6 +77,7 @@ class Executor {
   void handle(const KernelQueued& event, std::vector<Command>& out);
   void handle(const KernelDone& event, std::vector<Command>& out);
   void handle(const Adopted& event, std::vector<Command>& out);
+  void handle(const Touched& event, std::vector<Command>& out);
   void handle(const Faulted& event, std::vector<Command>& out);
   void handle(const MoveDone& event, std::vector<Command>& out);
   void handle(const MoveFailed& event, std::vector<Command>& out);
@@ -83,6 +85,7 @@ class Executor {
   InFlight& find(LaunchId launch);
   bool follows(PlanId plan) const { return plan_ != nullptr && plan_->id == plan; }
   bool waits_for_all(KernelId kernel) const;
+  bool fits(std::span<const BlockAccess> accesses) const;
   bool grant(InFlight& kernel);
   void ask_for_working_set(InFlight& kernel, std::vector<Command>& out);
   std::uint64_t wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out);

@@ -96,6 +96,9 @@ class HostileMachine {
           below_[piece] = below_[piece].value_or(0);
           mapped_.push_back(piece);
         }
+      } else if (const auto* park = std::get_if<Park>(&command)) {
+        CHECK(device_[pieces_in({park->block, 1}).front()] && !split_.contains(park->block));
+        if (++parks % 3 > 0) parked_.insert(park->block);  // It may do nothing.
       } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
         const auto flight = std::ranges::find(flights_, cancel->move, [](const Flight& f) { return f.move.id; });
         CHECK(flight != flights_.end());
@@ -158,7 +161,10 @@ class HostileMachine {
   // Pieces that have been mapped since the last call: whoever waits for them tries again, even if they are gone again.
   std::vector<std::uint32_t> take_mapped() { return std::exchange(mapped_, {}); }
 
-  static inline std::uint64_t splits = 0;
+  // True if the block of this piece was parked, and is no more.
+  bool comes_back_on(std::uint32_t piece) { return parked_.erase({piece / kPiecesPerBlock}) > 0; }
+
+  static inline std::uint64_t splits = 0, parks = 0;
 
  private:
   struct Flight {
@@ -207,6 +213,7 @@ class HostileMachine {
 
   std::vector<std::optional<std::uint64_t>> device_, below_;  // by piece
   std::set<BlockId> split_;
+  std::set<BlockId> parked_;  // and some that have left since
   std::set<std::uint32_t> kept_;
   std::deque<BlockId> refused_;
   std::vector<std::uint32_t> mapped_;
@@ -449,6 +456,7 @@ class RandomProgram {
       kernel.faulted = true;
       return tell(Faulted{{index}, {machine_.faults_on(piece), 1}});
     }
+    if (machine_.comes_back_on(piece)) return tell(Touched{{piece / kPiecesPerBlock}});
     if (expected_[piece]) RC_ASSERT(*bytes == *expected_[piece]);
     if (writes) expected_[piece] = bytes = ++stamp_;
     kernel.touches.pop_back();
@@ -471,7 +479,7 @@ class RandomProgram {
 };
 
 void check_random_programs(bool faults) {
-  HostileMachine::splits = 0;
+  HostileMachine::splits = HostileMachine::parks = 0;
   EXPECT_TRUE(rc::check([faults] {
     Choices choices(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::resize(100, rc::gen::inRange(0u, 3000u)));
     const std::uint32_t streams = faults ? *rc::gen::inRange(1u, 4u) : 1;
@@ -492,6 +500,7 @@ void check_random_programs(bool faults) {
                   choices)
         .run();
   }));
+  EXPECT_EQ(HostileMachine::parks > 0, faults);
   EXPECT_EQ(HostileMachine::splits > 0, faults) << "kernels that fault come back to what has left meanwhile";
 }
 

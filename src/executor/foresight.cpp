@@ -79,7 +79,7 @@ void Foresight::died(BlockId block) {
 
 std::optional<BlockId> Foresight::dead(const PageTable& table) {
   const auto first = table.dead();
-  if (!first || kernels_ == 0 || !use(*first).row) return first;
+  if (!first || kernels_ == 0 || is_piece(*first) || !use(*first).row) return first;
   while (!dead_by_next_use_.empty()) {
     const auto last = std::prev(dead_by_next_use_.end());
     const BlockRange blocks = rows_[last->second].blocks;

@@ -78,8 +78,11 @@ struct MoveFailed {  // The bytes are still where they were.
   MoveId move;
   bool cancelled = false;  // called back, or refused for the moment: no fault of the tier, and may be asked again
 };
-using Event =
-    std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed, KernelQueued, Adopted>;
+struct Touched {  // Somebody has touched a block since it was parked, and it is on its place again.
+  BlockId block;
+};
+using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed, KernelQueued,
+                           Adopted, Touched>;
 struct Stamped {
   Nanos at;
   Event what;
@@ -130,7 +133,12 @@ struct Launch {
 struct Cancel {
   MoveId move;
 };
-using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join>;
+// The block may be a victim soon: it stays on the device, and the machine tells whether somebody touches it before.
+// Only a hint: a machine may do nothing, and whoever touches the block goes on at once.
+struct Park {
+  BlockId block;
+};
+using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join, Park>;
 
 // The one seam between deciding and doing. Implemented by sim and cpu. Used by one thread only.
 class Machine {

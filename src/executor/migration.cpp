@@ -106,12 +106,9 @@ void Migration::bury_pieces(BlockId block, std::vector<Command>& out) {
 
 // The machine has refused no drop of a piece, or it would have said so by now.
 bool Migration::is_below(BlockId block) const {
-  bool all = split_.at(block).dropped_at != event_;
-  for_each_block(pieces_of(block), [&](BlockId piece) {
-    const BlockState state = table_.state(piece);
-    all &= state == BlockState::stored || (state == BlockState::empty && !undropped_.contains(piece));
-  });
-  return all;
+  if (!table_.is_below(block) || split_.at(block).dropped_at == event_) return false;
+  return std::ranges::none_of(
+      undropped_, [&](BlockId piece) { return block_of(piece) == block && table_.state(piece) == BlockState::empty; });
 }
 
 void Migration::give_up_dead_pieces(std::vector<Command>& out) {
@@ -175,7 +172,9 @@ bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) 
     want({id, 1}, Urgency::fault, stream, out);
   } else if (is_piece(id) && has_left_running_kernel(block)) {
     const bool comes = table_.state(id) == BlockState::arriving;
-    want(comes ? BlockRange{id, 1} : with_read_ahead(id), Urgency::fault, stream, out);
+    const BlockRange pieces = comes ? BlockRange{id, 1} : with_read_ahead(id);
+    if (!comes) note_arrival(pieces);
+    want(pieces, Urgency::fault, stream, out);
   } else if (is_stored && has_left_running_kernel(block)) {
     split(block, out);
     return true;
@@ -193,24 +192,46 @@ void Migration::split(BlockId block, std::vector<Command>& out) {
   out.push_back(Split{block});
 }
 
-// Twice as many as came last where the kernel goes on right from there, over the end of a block, too. Who goes through
-// several rows of a block at a time gets one by one: more would be gone before it is used.
-BlockRange Migration::with_read_ahead(BlockId piece) {
-  Pieces& pieces = split_.at(block_of(piece));
-  const std::uint32_t place = place_in_block(piece);
-  if (place == 0 && block_of(piece).value > 0)
-    if (const auto before = split_.find({block_of(piece).value - 1});
-        before != split_.end() && before->second.next == kPiecesPerBlock)
-      pieces.came = before->second.came;
-  const bool goes_on = pieces.next % kPiecesPerBlock == place && pieces.came > 0;
-  pieces.came = std::min(goes_on ? 2 * pieces.came : 1, kPiecesPerBlock - place);
-  pieces.next = place + pieces.came;
-  return {piece, pieces.came};
+// A kernel may go through many rows at a time, each a little further. Where it goes on right after what came before, as
+// many come again: twice as many if that was so lately that more for each row find room, half if it was long ago.
+BlockRange Migration::with_read_ahead(BlockId piece) const {
+  const BlockId before{piece.value - 1};
+  const auto of = split_.find(block_of(before));
+  if (piece == BlockId{kFirstPiece} || of == split_.end() || !on_device(table_.state(before))) return {piece, 1};
+  const Piece& last = of->second.each[place_in_block(before)];
+  const Bytes since = came_ - last.came_at;
+  std::uint32_t count = last.came_after;
+  if (since * 8 < table_.capacity(Tier::device))
+    count *= 2;
+  else if (since * 2 > table_.capacity(Tier::device))
+    count /= 2;
+  count = std::clamp(count, 1u, kPiecesPerBlock - place_in_block(piece));
+  std::uint32_t stored = 1;
+  while (stored < count && table_.state({piece.value + stored}) == BlockState::stored) ++stored;
+  return {piece, stored};
+}
+
+// What has left so short a time ago that it would still be here, were everything else not kept, comes back.
+void Migration::note_arrival(BlockRange pieces) {
+  auto& each = split_.at(block_of(pieces.first)).each;
+  for_each_block(pieces, [&](BlockId id) {
+    if (table_.state(id) != BlockState::stored) return;
+    Piece& piece = each[place_in_block(id)];
+    table_.comes_back(id, piece.left_at > Bytes{} && left_ - piece.left_at < table_.capacity(Tier::device));
+    came_ += table_.bytes(id);
+    piece.came_at = came_;
+    piece.came_after = 0;
+  });
+  each[place_in_block({pieces.end().value - 1})].came_after = pieces.count;
 }
 
 bool Migration::join(BlockId block, const Asker& by, std::vector<Command>& out) {
   for_each_block(pieces_of(block), [&](BlockId piece) {
-    if (on_device(table_.state(piece))) start_move({piece, 1}, Tier::device, Tier::ssd, by, {}, out);
+    if (!on_device(table_.state(piece))) return;
+    if (victim_tier(piece, out))
+      start_move({piece, 1}, Tier::device, Tier::ssd, by, {}, out);
+    else if (by.urgency != Urgency::plan)  // It has no other place, and somebody waits for the block.
+      failure_ = Failure{Failure::Kind::no_room, table_.bytes(piece)};
   });
   if (!is_below(block)) return false;
   forget_pieces(block);
@@ -227,7 +248,8 @@ void Migration::want(BlockRange blocks, Urgency urgency, StreamId stream, std::v
   if (urgency == Urgency::fault) protection_.waits(stream);
   // A signal may end a thread's wait, and then it faults on the same blocks again.
   const auto same = [&](const Wish& wish) {
-    return wish.by.urgency == urgency && wish.by.stream == stream && wish.rest == blocks;
+    const bool same_blocks = is_piece(blocks.first) ? wish.rest.contains(blocks.first) : wish.rest == blocks;
+    return wish.by.urgency == urgency && wish.by.stream == stream && same_blocks;
   };
   if (std::ranges::none_of(urgent_, same)) ask({.rest = blocks, .by = {.urgency = urgency, .stream = stream}});
 }
@@ -327,6 +349,10 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
   bool all_have_room = serve_urgent(arrived, out);
   while (!all_have_room && make_room(out))
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
+  if (kernel_is_oversized()) {
+    keep_room_for_pieces(out);
+    park_next_victims(out);
+  }
   all_have_room = all_have_room && serve_expected(arrived, out);
   for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
   if (!all_have_room) return;
@@ -390,6 +416,7 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
 
 void Migration::protect(BlockRange blocks, const Asker& by) {
   if (by.urgency != Urgency::fault) return;
+  if (is_piece(blocks.first)) blocks.count = 1;  // The others were read ahead.
   for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(by.stream, block); });
 }
 
@@ -518,7 +545,7 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
       move.clean ? table_.copied(block) : table_.fetched(block);
     else
       table_.evicted(block);
-    if (!up && !is_piece(block)) left_at_[block.value] = ++departures_;
+    if (!up) has_left(block);
   });
   for_each_block(move.blocks, [&](BlockId block) {
     if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
@@ -527,6 +554,16 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
   if (!up || !table_.contains(move.blocks)) return;  // It may have been a dead block's last piece.
   protect(move.blocks, flight.by);
   arrived.push_back(move.blocks);
+}
+
+void Migration::has_left(BlockId id) {
+  left_since_parked_ += table_.bytes(id);
+  if (!is_piece(id)) {
+    left_at_[id.value] = ++departures_;
+    return;
+  }
+  left_ += table_.bytes(id);
+  split_.at(block_of(id)).each[place_in_block(id)].left_at = left_;
 }
 
 void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arrived, std::vector<Command>& out) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -67,7 +68,11 @@ class Migration {
   bool faulted(BlockId block, StreamId stream, std::vector<Command>& out);
   // How often blocks have left so far; and what that was when the oldest kernel started that runs now, if any does.
   std::uint64_t departures() const { return departures_; }
-  void kernels_run_since(std::optional<std::uint64_t> departures) { running_since_ = departures; }
+  // `one_does_not_fit`: of those that run now one uses more than the device, and has said so.
+  void kernels_run_since(std::optional<std::uint64_t> departures, bool one_does_not_fit) {
+    running_since_ = departures;
+    one_does_not_fit_ = one_does_not_fit;
+  }
   // Whether kernels go on to fault on the block's pieces: nobody waits for all of it.
   bool is_used_in_pieces(BlockId block) const { return table_.is_split(block) && has_left_running_kernel(block); }
 
@@ -86,6 +91,7 @@ class Migration {
   // as soon as nothing is more urgent and something can leave for it: for the first kernel whatever nobody uses, for
   // the others only what the plan does not keep. What was expected and has not come gives its frames up.
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
+  void touched(BlockId parked) { table_.touched(parked); }
   void drop_planned_prefetches();
   // Somebody writes to these blocks from now on: copies below are worth nothing.
   void written(BlockRange blocks, std::vector<Command>& out);
@@ -138,17 +144,26 @@ class Migration {
   };
 
   // A kernel runs that does not fit.
-  bool some_used_in_pieces() const { return running_since_ && last_split_left_at_ > *running_since_; }
-  struct Pieces {                      // of a split block
-    std::uint32_t next = 0, came = 0;  // the piece after those that came last, and how many these were
-    std::uint64_t dropped_at = 0;      // at which event some were dropped last
+  bool kernel_is_oversized() const {
+    return one_does_not_fit_ || (running_since_ && last_split_left_at_ > *running_since_);
+  }
+  struct Piece {
+    Bytes left_at;                 // left_ when it had left last; 0: it has not
+    Bytes came_at;                 // came_ when it was asked for last
+    std::uint32_t came_after = 0;  // so many were asked for together, of which it was the last; else 0
+  };
+  struct Pieces {                  // of a split block
+    std::uint64_t dropped_at = 0;  // at which event some were dropped last
+    std::array<Piece, kPiecesPerBlock> each{};
   };
   bool has_left_running_kernel(BlockId block) const {
     return running_since_ && left_at_[block.value] > *running_since_;
   }
   void used(BlockRange blocks);
+  void has_left(BlockId id);
   void split(BlockId block, std::vector<Command>& out);
-  BlockRange with_read_ahead(BlockId piece);
+  BlockRange with_read_ahead(BlockId piece) const;
+  void note_arrival(BlockRange pieces);
   void bury_pieces(BlockId block, std::vector<Command>& out);
   bool is_below(BlockId block) const;
   void give_up_dead_pieces(std::vector<Command>& out);
@@ -172,6 +187,8 @@ class Migration {
   void evict_ahead(Bytes needed, std::vector<Command>& out);
   void use_dead(Bytes needed, std::vector<Command>& out);
   void evict_idle(Bytes needed, std::vector<Command>& out);
+  void keep_room_for_pieces(std::vector<Command>& out);
+  void park_next_victims(std::vector<Command>& out);
   bool send_away(BlockId victim, Urgency urgency, std::vector<Command>& out);
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.
   bool evict_one(Bytes needed, const Asker& by, bool stuck, std::vector<Command>& out);
@@ -215,11 +232,13 @@ class Migration {
   std::uint64_t departures_ = 0;
   std::vector<std::uint64_t> left_at_;  // by block: departures_ when it had left last
   std::optional<std::uint64_t> running_since_;
+  bool one_does_not_fit_ = false;
   std::unordered_map<BlockId, Pieces> split_;
   std::set<BlockId> dead_in_pieces_;       // blocks, which may live again meanwhile
   std::unordered_set<BlockId> undropped_;  // pieces that the machine could not drop, until they have been populated
   std::uint64_t last_split_left_at_ = 0;   // as left_at_, of what was split last
-  std::uint64_t random_ = 1;
+  Bytes left_, came_;                      // of pieces, so far
+  Bytes left_since_parked_;                // less what the blocks have cost that were parked
   std::uint64_t event_ = 1;
   std::set<BlockId> changed_on_the_way_;  // written to before their arrival was told
   std::uint32_t next_move_ = 0;

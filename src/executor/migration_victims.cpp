@@ -49,6 +49,29 @@ void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {
   }
 }
 
+// What came first may be what is used most: it leaves only if nobody touches it while it is among the next victims. Of
+// those that are touched no more are tried than a small part of what leaves.
+void Migration::park_next_victims(std::vector<Command>& out) {
+  constexpr Bytes kLeaveForEach = 128_KiB;
+  for (; left_since_parked_ >= kLeaveForEach; left_since_parked_ -= kLeaveForEach) {
+    const auto next = table_.next_to_park();
+    if (!next) break;
+    table_.park(*next);
+    out.push_back(Park{*next});
+  }
+  left_since_parked_ = std::min(left_since_parked_, kBlockBytes);
+}
+
+// So that what is wanted need not wait until something has been written.
+void Migration::keep_room_for_pieces(std::vector<Command>& out) {
+  constexpr std::uint64_t kShare = 64;
+  const Bytes wanted{std::min(table_.capacity(Tier::device).value / kShare, kBlockBytes.value)};
+  while (table_.room(Tier::device) + table_.leaving() < wanted) {
+    const auto victim = next_victim();
+    if (!victim || !send_away(*victim, Urgency::plan, out)) return;
+  }
+}
+
 // No plan has reckoned with what is idle.
 void Migration::evict_idle(Bytes needed, std::vector<Command>& out) {
   while (table_.room(Tier::device) + table_.leaving() < needed) {
@@ -116,8 +139,8 @@ std::optional<BlockId> Migration::next_victim() {
   if (const auto spare = spare_victim()) return spare;
   if (const auto oldest = table_.victim(); oldest && !table_.live(*oldest) && !ready_frames_.contains(*oldest))
     return oldest;
-  if (some_used_in_pieces())
-    if (const auto any = table_.any_victim(random_)) return any;
+  if (kernel_is_oversized()) return table_.victim();
+  if (const auto piece = table_.piece()) return piece;  // Its block will be wanted whole.
   if (const auto last = foresight_.victim(table_)) return last;
   return table_.victim();
 }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "executor/executor_script.h"
@@ -8,13 +9,14 @@
 namespace spillway {
 namespace {
 
-// A kernel that uses four blocks of a device with room for two, and has gone through all of them once: the first two
+// A kernel that uses two blocks more than the device has room for, and has gone through all of them once: the first two
 // have left while it ran. See Note [Pieces].
 struct Oversized : ExecutorScript {
-  Oversized() : ExecutorScript("ssss", {2, 0, 10}, {.window_blocks = 1}) {
-    allocate(0, 4);
+  explicit Oversized(std::uint32_t device = 2)
+      : ExecutorScript(std::string(device + 2, 's'), {device, 0, 20}, {.window_blocks = 1}) {
+    allocate(0, device + 2);
     tell(KernelReady{{{0}}, kNoKernel, {}});
-    for (std::uint32_t block = 0; block < 4; ++block) fault({block});
+    for (std::uint32_t block = 0; block < device + 2; ++block) fault({block});
     EXPECT_EQ(state(0), BlockState::stored);
   }
   void finish_moves() {
@@ -40,12 +42,29 @@ TEST(Pieces, ABlockThatLeftWhileTheKernelRanComesBackInPieces) {
   EXPECT_EQ(run.count<Split>(), 0u) << "each block came for the first time";
   run.fault({0});
   EXPECT_EQ(run.state(0), BlockState::in_pieces);
-  EXPECT_TRUE(std::holds_alternative<Split>(run.commands.back())) << "who waits faults again, on a piece";
+  EXPECT_EQ(run.count<Split>(), 1u) << "who waits faults again, on a piece";
   run.fault(run.piece(0, 5));
   EXPECT_EQ(run.state_of(run.piece(0, 5)), BlockState::clean);
   EXPECT_EQ(run.state_of(run.piece(0, 6)), BlockState::stored);
   EXPECT_LE(run.executor.table().used(Tier::device), kBlockBytes + kPieceBytes);
   run.executor.check_invariants();
+}
+
+TEST(Pieces, WhatIsTouchedWhileItIsParkedStaysAndAnotherLeaves) {
+  for (const bool is_touched : {false, true}) {
+    Oversized run(8);
+    run.fault({0});
+    run.finish_moves();
+    EXPECT_EQ(run.count<Park>(), 1u);
+    const BlockId parked = std::get<Park>(run.commands.back()).block;
+    EXPECT_EQ(run.state_of(parked), BlockState::resident);
+    if (is_touched) run.tell(Touched{parked});
+    run.fault({1});
+    for (const std::uint32_t block : {0u, 1u})
+      for (std::uint32_t place = 0; place < kPiecesPerBlock; place += 2) run.fault(run.piece(block, place));
+    EXPECT_EQ(run.state_of(parked), is_touched ? BlockState::resident : BlockState::stored);
+    run.executor.check_invariants();
+  }
 }
 
 TEST(Pieces, MoreComeWhereOneAfterTheOtherIsWanted) {
@@ -60,7 +79,7 @@ TEST(Pieces, MoreComeWhereOneAfterTheOtherIsWanted) {
     came.push_back(end - place);
     place = end;
   }
-  EXPECT_EQ(came, (std::vector<std::uint32_t>{1, 2, 4, 8, 16, 1}));
+  EXPECT_EQ(came, (std::vector<std::uint32_t>{1, 2, 4, 8, 16, 32, 64, 1}));
 }
 
 TEST(Pieces, WhatWasOnlyReadLeavesAtNoCostAndWhatWasWrittenIsWritten) {

@@ -14,9 +14,8 @@ concept IsOneOf = (std::same_as<std::remove_const_t<T>, Known> || ...);
 
 // Those that are written whole, in the order of their fields, by how many they have.
 void fields(auto&, IsOneOf<ScriptEnded> auto&) {}
-void fields(
-    auto& code,
-    IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Launch, Populate, Cancel, Split, Join, Stopped> auto& one) {
+void fields(auto& code, IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Launch, Populate, Cancel, Split, Join,
+                                Park, Touched, Stopped> auto& one) {
   auto& [a] = one;
   code(a);
 }

@@ -122,6 +122,7 @@ Result<> Ledger::take(const Faulted& event, Nanos at) {
   return {};
 }
 
+Result<> Ledger::take(const Touched& event, Nanos) { return check(BlockRange{event.block, 1}); }
 Result<> Ledger::take(const MoveDone& event, Nanos) { return land(event.move, true); }
 Result<> Ledger::take(const MoveFailed& event, Nanos) { return land(event.move, false); }
 

@@ -55,6 +55,7 @@ class Ledger {
   Result<> take(const KernelDone& event, Nanos at);
   Result<> take(const Adopted& event, Nanos at);
   Result<> take(const Faulted& event, Nanos at);
+  Result<> take(const Touched& event, Nanos at);
   Result<> take(const MoveDone& event, Nanos at);
   Result<> take(const MoveFailed& event, Nanos at);
   Result<> land(MoveId move, bool done);

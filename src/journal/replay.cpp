@@ -183,7 +183,7 @@ Replay Run::finish(Replay::End end, std::string why) {
   for (const auto& [launch, kernel] : ledger_.kernels())
     if (!kernel.launched) replay_.waiting.push_back(waiting_text(launch.stream, kernel));
   for (const auto& [stream, fault] : ledger_.faults())
-    if (!on_device(table.state(fault.blocks.first)))
+    if (!table.contains(fault.blocks) || !on_device(table.state(fault.blocks.first)))
       replay_.waiting.push_back(fmt::format("stream {} has waited {} for {}, on which it faulted", stream.value,
                                             to_text(at_ - fault.since), text_of(fault.blocks)));
   replay_.last.assign(before_.begin(), before_.end());

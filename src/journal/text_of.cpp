@@ -49,6 +49,7 @@ std::string text(const Faulted& event) {
   if (event.stream == kNobody) return fmt::format("dead {} could not be dropped", text_of(event.blocks));
   return fmt::format("stream {} faults on {}", event.stream.value, text_of(event.blocks));
 }
+std::string text(const Touched& event) { return fmt::format("{} is touched", text_of({event.block, 1})); }
 std::string text(const MoveDone& event) { return fmt::format("move {} is done", event.move.value); }
 std::string text(const MoveFailed& event) {
   return fmt::format("move {} {}", event.move.value, event.cancelled ? "was cancelled" : "has failed");
@@ -80,6 +81,7 @@ std::string text(const Discard& command) {
   return fmt::format("drop {} on {}", text_of(command.blocks), to_text(command.tier));
 }
 std::string text(const Split& command) { return fmt::format("split {} into pieces", text_of({command.block, 1})); }
+std::string text(const Park& command) { return fmt::format("park {}", text_of({command.block, 1})); }
 std::string text(const Join& command) { return fmt::format("make {} whole again", text_of({command.block, 1})); }
 std::string text(const Cancel& command) { return fmt::format("cancel move {}", command.move.value); }
 

@@ -61,6 +61,11 @@ void PageTable::end_pieces(BlockId id) {
   pieces_[id.value].reset();
 }
 
+void PageTable::comes_back(BlockId piece, bool does) {
+  CHECK(is_piece(piece) && !at(piece).listed);
+  at(piece).comes_back = does;
+}
+
 void PageTable::retain(BlockId id) {
   for_each_piece(id, [&](BlockId piece) { retain_one(piece); });
   retain_one(id);
@@ -102,7 +107,7 @@ void PageTable::pin(BlockId id) { ++at(id).pins; }
 void PageTable::unpin(BlockId id) {
   Block& block = at(id);
   CHECK(block.pins > 0);
-  if (--block.pins > 0 || !block.listed || &order_of(block) != &live_) return;
+  if (--block.pins > 0 || !block.listed || order_of(block) != &live_) return;
   // If it stands before the cursor, not everything there is pinned any more.
   if (cursor_ == kNone || block.listed_at < at({cursor_}).listed_at) cursor_ = id.value;
 }
@@ -121,6 +126,7 @@ void PageTable::evict(BlockId id, Tier to) {
   CHECK(!has_copy || block.lower == to);
   step(block, BlockEvent::evict);
   unlist(id.value);
+  block.parked = false;
   CHECK(!is_piece(id) || to == Tier::ssd);
   if (has_copy)
     drop_copy(id.value);
@@ -184,9 +190,16 @@ void PageTable::drop_copy(std::uint32_t index) {
 }
 
 std::optional<BlockId> PageTable::placed_victim() const {
-  for (const auto* places : {&copies_.host, &copies_.ssd, &listed_pieces_})
+  if (const auto one = piece()) return one;
+  for (const auto* places : {&copies_.host, &copies_.ssd})
     for (const std::uint32_t index : *places)
       if (!pinned({index}) && live({index})) return BlockId{index};
+  return std::nullopt;
+}
+
+std::optional<BlockId> PageTable::piece() const {
+  for (const std::uint32_t index : listed_pieces_)
+    if (!pinned({index}) && live({index})) return BlockId{index};
   return std::nullopt;
 }
 
@@ -202,7 +215,7 @@ void PageTable::drop(BlockId id) {
   step(block, BlockEvent::drop);
   if (on_device) unlist(id.value);
   if (!is_piece(id)) end_pieces(id);
-  block.held = false;
+  block.held = block.parked = false;
   give(on_device ? Tier::device : block.lower, id);
 }
 
@@ -218,18 +231,38 @@ void PageTable::place(BlockId id, Tier tier) {
 std::optional<BlockId> PageTable::victim() {
   if (dead_.head != kNone) return BlockId{dead_.head};
   while (cursor_ != kNone && at({cursor_}).pins > 0) cursor_ = at({cursor_}).next;
-  if (cursor_ == kNone) return std::nullopt;
-  return BlockId{cursor_};
+  const bool few_are_new = live_bytes_ * kShareOfNew < capacity(Tier::device);
+  std::uint32_t first = parked_.head;
+  while (first != kNone && at({first}).pins > 0) first = at({first}).next;
+  const bool are_some_parked_lately = parked_count_ < most_parked() && cursor_ != kNone && is_piece({cursor_});
+  if (first == kNone || are_some_parked_lately) first = cursor_;
+  if (first != kNone && (come_back_.empty() || !few_are_new)) return BlockId{first};
+  const std::size_t count = come_back_.size();
+  random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+  for (std::size_t tries = 0, place = (random_ >> 32) * count >> 32; tries < count; ++tries, ++place)
+    if (const BlockId id{come_back_[place % count]}; !pinned(id)) return id;
+  return first == kNone ? std::nullopt : std::optional(BlockId{first});
 }
 
-std::optional<BlockId> PageTable::any_victim(std::uint64_t& random) const {
-  constexpr int kTries = 16;
-  for (int tries = 0; tries < kTries && !listed_.empty(); ++tries) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
-    const BlockId id{listed_[(random >> 32) * listed_.size() >> 32]};
-    if (!pinned(id) && live(id)) return id;
-  }
-  return std::nullopt;
+std::optional<BlockId> PageTable::next_to_park() {
+  while (cursor_ != kNone && at({cursor_}).pins > 0) cursor_ = at({cursor_}).next;
+  const bool can_park = parked_count_ < most_parked() && cursor_ != kNone && !is_piece({cursor_}) && live({cursor_});
+  return can_park ? std::optional(BlockId{cursor_}) : std::nullopt;
+}
+
+void PageTable::park(BlockId id) {
+  CHECK(at(id).listed && live(id) && !is_piece(id));
+  unlist(id.value);
+  at(id).parked = true;
+  list(id.value);
+}
+
+void PageTable::touched(BlockId id) {
+  Block& block = at(id);
+  if (!block.parked) return;
+  unlist(id.value);
+  block.parked = false;
+  list(id.value);
 }
 
 std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) const {
@@ -250,40 +283,49 @@ std::uint64_t PageTable::residency_hash(BlockRange blocks, std::uint64_t seed) c
 void PageTable::list(std::uint32_t index) {
   Block& block = at({index});
   CHECK(!block.listed);
-  Order& order = order_of(block);
   block.listed = true;
-  block.place = static_cast<std::uint32_t>(listed_.size());
-  listed_.push_back(index);
   if (is_piece({index})) listed_pieces_.insert(index);
+  Order* order = order_of(block);
+  if (order == nullptr) {
+    block.place = static_cast<std::uint32_t>(come_back_.size());
+    return come_back_.push_back(index);
+  }
   block.listed_at = ++listings_;
-  block.previous = order.tail;
+  block.previous = order->tail;
   block.next = kNone;
-  if (order.tail == kNone)
-    order.head = index;
+  if (order->tail == kNone)
+    order->head = index;
   else
-    at({order.tail}).next = index;
-  order.tail = index;
-  if (&order == &live_ && cursor_ == kNone) cursor_ = index;
+    at({order->tail}).next = index;
+  order->tail = index;
+  if (order == &dead_) return;
+  live_bytes_ += Bytes{block.bytes};
+  if (order == &parked_) ++parked_count_;
+  if (order == &live_ && cursor_ == kNone) cursor_ = index;
 }
 
 void PageTable::unlist(std::uint32_t index) {
   Block& block = at({index});
   CHECK(block.listed);
-  Order& order = order_of(block);
+  block.listed = false;
+  if (is_piece({index})) listed_pieces_.erase(index);
+  Order* order = order_of(block);
+  if (order == nullptr) {
+    at({come_back_.back()}).place = block.place;
+    come_back_[block.place] = come_back_.back();
+    return come_back_.pop_back();
+  }
   if (cursor_ == index) cursor_ = block.next;
   if (block.previous == kNone)
-    order.head = block.next;
+    order->head = block.next;
   else
     at({block.previous}).next = block.next;
   if (block.next == kNone)
-    order.tail = block.previous;
+    order->tail = block.previous;
   else
     at({block.next}).previous = block.previous;
-  block.listed = false;
-  at({listed_.back()}).place = block.place;
-  listed_[block.place] = listed_.back();
-  listed_.pop_back();
-  if (is_piece({index})) listed_pieces_.erase(index);
+  if (order != &dead_) live_bytes_ -= Bytes{block.bytes};
+  if (order == &parked_) --parked_count_;
 }
 
 void PageTable::step(Block& block, BlockEvent event) {
@@ -295,6 +337,7 @@ void PageTable::step(Block& block, BlockEvent event) {
 // The lower tier has room for a split block as a whole.
 void PageTable::take(Tier tier, BlockId id) {
   if (is_piece(id) && tier != Tier::device) return;
+  if (is_piece(id)) ++at(block_of(id)).pieces_up;
   const Bytes bytes{at(id).bytes};
   CHECK(room(tier) >= bytes);
   used_[tier] += bytes;
@@ -303,6 +346,7 @@ void PageTable::take(Tier tier, BlockId id) {
 
 void PageTable::give(Tier tier, BlockId id) {
   if (is_piece(id) && tier != Tier::device) return;
+  if (is_piece(id)) --at(block_of(id)).pieces_up;
   used_[tier] -= Bytes{at(id).bytes};
 }
 
@@ -319,7 +363,7 @@ void PageTable::check_invariants() const {
     if (above) used.device += bytes;
     if (below && !is_piece(id)) used[block.lower] += bytes;
     if (block.state == BlockState::leaving) leaving += bytes;
-    CHECK(block.listed == on_device(block.state));
+    CHECK(block.listed == on_device(block.state) && (!block.parked || block.listed));
     const bool clean = block.state == BlockState::clean && !is_piece(id);
     if (clean) copies[block.lower] += bytes;
     for (const Tier tier : kTiers) CHECK(copies_[tier].contains(id.value) == (clean && block.lower == tier));
@@ -331,31 +375,41 @@ void PageTable::check_invariants() const {
     const bool is_in_pieces = pieces_[id.value] != nullptr;
     CHECK(is_in_pieces == is_split(id));
     const BlockRange pieces = pieces_of(id);
+    std::uint32_t up = 0;
     for (BlockId piece = pieces.first; is_in_pieces && piece != pieces.end(); ++piece.value) {
       check(piece);
       const Block& one = at(piece);
+      up += one.state != BlockState::stored && one.state != BlockState::empty;
       CHECK(one.tensors == at(id).tensors && one.lower == Tier::ssd &&
             (one.bytes > 0 || one.state == BlockState::empty));
     }
+    CHECK(up == at(id).pieces_up);
   }
   CHECK(used == used_ && copies == copy_bytes_ && leaving == leaving_);
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
   std::uint32_t listed = 0;
-  for (const Order* order : {&live_, &dead_}) {
+  Bytes live_bytes;
+  std::uint32_t parked = 0;
+  for (const Order* order : {&live_, &dead_, &parked_}) {
     bool before_cursor = order == &live_;
     std::uint32_t previous = kNone;
     for (std::uint32_t index = order->head; index != kNone; previous = index, index = at({index}).next, ++listed) {
       const Block& block = at({index});
       if (index == cursor_) before_cursor = false;
       CHECK(block.listed && block.previous == previous);
-      CHECK((block.tensors > 0 || block.held) == (order == &live_));
+      if (order != &dead_) live_bytes += Bytes{block.bytes};
+      parked += order == &parked_;
+      CHECK(order_of(block) == order);
       CHECK(block.tensors == 0 || !block.held);
       CHECK(!before_cursor || block.pins > 0);
     }
     CHECK(order->tail == previous);
   }
-  CHECK(listed == resident && listed == listed_.size());
-  for (std::uint32_t place = 0; place < listed; ++place) CHECK(at({listed_[place]}).place == place);
+  CHECK(live_bytes == live_bytes_ && parked == parked_count_ && listed + come_back_.size() == resident);
+  for (std::uint32_t place = 0; place < come_back_.size(); ++place) {
+    const Block& block = at({come_back_[place]});
+    CHECK(block.listed && order_of(block) == nullptr && block.place == place);
+  }
 }
 
 }  // namespace spillway

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -73,6 +74,8 @@ class PageTable {
   void split(BlockId block);
   void join(BlockId block);
   bool is_split(BlockId block) const { return state(block) == BlockState::in_pieces; }
+  // No piece of this split block is on the device or moves.
+  bool is_below(BlockId block) const { return at(block).pieces_up == 0; }
   // The cold start: an empty block's bytes are on this tier from the beginning.
   void place(BlockId block, Tier tier);
 
@@ -83,18 +86,25 @@ class PageTable {
   Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
 
   // The block to give up next: a dead one if there is any that is not held, else the least recently migrated that is
-  // not pinned.
+  // not pinned. What comes back stays longer: one of those goes, by chance (the same each run), only where all others
+  // together have less than kShareOfNew of the device.
   std::optional<BlockId> victim();
-  // Any of those that victim() could give some time, and that are alive, by chance: the same numbers give the same
-  // ones. Nothing if a few tries find none.
-  std::optional<BlockId> any_victim(std::uint64_t& random) const;
+  static constexpr std::uint64_t kShareOfNew = 8;  // an eighth
+  // Whole blocks that are the next victims are parked, a few at a time, to see whether somebody touches them: then they
+  // are the last. The next to park, if there is any.
+  std::optional<BlockId> next_to_park();
+  void park(BlockId block);
+  void touched(BlockId block);
+  // This piece, which is stored, comes back soon after it has left; or not.
+  void comes_back(BlockId piece, bool does);
   // A clean block with its copy on that tier, if there is one.
   std::optional<BlockId> copy_on(Tier tier) const {
     return copies_[tier].empty() ? std::nullopt : std::optional(BlockId{*copies_[tier].begin()});
   }
   Bytes copies(Tier tier) const { return copy_bytes_[tier]; }
-  // What could leave without room on a lower tier, a clean block or a piece; O(clean blocks and pieces).
+  // What could leave without room on a lower tier, a piece or a clean block; O(clean blocks and pieces).
   std::optional<BlockId> placed_victim() const;
+  std::optional<BlockId> piece() const;  // that could leave; O(pieces)
   // A block on the device that no tensor lives in and that is not held: whether it is one; the one that died first.
   bool is_dead(BlockId block) const {
     const Block& one = at(block);
@@ -115,14 +125,17 @@ class PageTable {
   struct Block {
     BlockState state = BlockState::empty;
     Tier lower = Tier::device;
-    bool listed = false;  // in one of the two lists below
+    bool listed = false;  // in one of the lists below
+    bool comes_back = false;
+    bool parked = false;
     bool held = false;
     std::uint32_t tensors = 0;
     std::uint32_t pins = 0;
     std::uint32_t bytes = 0;
+    std::uint32_t pieces_up = 0;  // of a split one: on the device, or on their way
     std::uint32_t previous = kNone;
     std::uint32_t next = kNone;
-    std::uint32_t place = 0;      // in listed_
+    std::uint32_t place = 0;      // in come_back_
     std::uint64_t listed_at = 0;  // counts on: whoever stands before in a list has less
   };
   // Blocks on the device in the order of their arrival: an intrusive list.
@@ -137,7 +150,12 @@ class PageTable {
   Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
   void retain_one(BlockId id);
   void release_one(BlockId id);
-  Order& order_of(const Block& block) { return block.tensors > 0 || block.held ? live_ : dead_; }
+  // Nothing: it is in come_back_.
+  const Order* order_of(const Block& block) const {
+    const bool is_live = block.tensors > 0 || block.held;
+    return !is_live ? &dead_ : block.comes_back ? nullptr : block.parked ? &parked_ : &live_;
+  }
+  Order* order_of(const Block& block) { return const_cast<Order*>(std::as_const(*this).order_of(block)); }
   void list(std::uint32_t index);
   void unlist(std::uint32_t index);
   void step(Block& block, BlockEvent event);
@@ -154,9 +172,15 @@ class PageTable {
   Bytes leaving_;
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   PerTier<Bytes> copy_bytes_;
-  Order live_, dead_;
-  std::vector<std::uint32_t> listed_;  // in any order
+  std::uint64_t most_parked() const {
+    return std::clamp<std::uint64_t>(capacity(Tier::device).value / kBlockBytes.value / 8, 1, 8);
+  }
+  Order live_, dead_, parked_;
+  std::uint32_t parked_count_ = 0;        // in parked_
+  Bytes live_bytes_;                      // in live_ and parked_
+  std::vector<std::uint32_t> come_back_;  // in any order
   std::set<std::uint32_t> listed_pieces_;
+  std::uint64_t random_ = 1;
   std::uint64_t listings_ = 0;
   std::uint32_t cursor_ = kNone;  // in live_; before it all are known to be pinned
 };

@@ -251,18 +251,62 @@ TEST(PageTable, PiecesLiveAndDieWithTheirBlock) {
   table.check_invariants();
 }
 
-TEST(PageTable, AnyVictimIsSomeLivingBlockThatIsNotPinned) {
-  PageTable table = table_of(8);
-  for (std::uint32_t block = 0; block < 8; ++block) {
-    if (block != 3) table.retain({block});
-    table.populate({block});
-    if (block % 2 == 0) table.pin({block});
+// Two pieces that come back and six that do not, in a device with room for so many.
+TEST(PageTable, WhatComesBackStaysUntilHardlyAnythingElseIsThere) {
+  PageTable table({.device = kPieceBytes * 16, .host = {}, .ssd = kBlockBytes});
+  table.add_blocks(1, kBlockBytes);
+  table.retain({0});
+  table.place({0}, Tier::ssd);
+  table.split({0});
+  const auto piece = [](std::uint32_t place) { return BlockId{pieces_of({0}).first.value + place}; };
+  for (std::uint32_t place = 0; place < 8; ++place) {
+    table.comes_back(piece(place), place < 2);
+    table.fetch(piece(place));
+    table.copied(piece(place));
   }
-  std::uint64_t random = 7;
-  std::set<BlockId> seen;
-  for (int tries = 0; tries < 200; ++tries)
-    if (const auto victim = table.any_victim(random)) seen.insert(*victim);
-  EXPECT_EQ(seen, (std::set<BlockId>{{1}, {5}, {7}}));
+  std::vector<std::uint32_t> left;
+  while (const auto victim = table.victim()) {
+    table.check_invariants();
+    left.push_back(place_in_block(*victim));
+    table.evict(*victim, Tier::ssd);
+    table.evicted(*victim);
+  }
+  EXPECT_EQ(std::vector(left.begin(), left.begin() + 5), (std::vector<std::uint32_t>{2, 3, 4, 5, 6}));
+  std::ranges::sort(left.begin() + 5, left.begin() + 7);
+  EXPECT_EQ(std::vector(left.begin() + 5, left.end()), (std::vector<std::uint32_t>{0, 1, 7}));
+  table.comes_back(piece(0), true);
+  table.fetch(piece(0));
+  table.copied(piece(0));
+  table.pin(piece(0));
+  EXPECT_EQ(table.victim(), std::nullopt);
+}
+
+TEST(PageTable, WhatIsTouchedWhileItIsParkedIsTheLastVictim) {
+  PageTable table({.device = kBlockBytes * 32, .host = kBlockBytes * 8, .ssd = {}});
+  table.add_blocks(7, kBlockBytes);
+  for (std::uint32_t block = 0; block < 7; ++block) {
+    table.retain({block});
+    table.populate({block});
+  }
+  table.pin({1});
+  std::vector<std::uint32_t> parked;
+  while (const auto next = table.next_to_park()) {
+    table.park(*next);
+    parked.push_back(next->value);
+  }
+  EXPECT_EQ(parked, (std::vector<std::uint32_t>{0, 2, 3, 4})) << "an eighth of the device";
+  table.touched({0});
+  table.touched({3});
+  table.touched({6});  // It is not parked.
+  table.check_invariants();
+  std::vector<std::uint32_t> left;
+  while (const auto victim = table.victim()) {
+    left.push_back(victim->value);
+    table.evict(*victim, Tier::host);
+    table.evicted(*victim);
+    table.check_invariants();
+  }
+  EXPECT_EQ(left, (std::vector<std::uint32_t>{2, 4, 5, 6, 0, 3}));
 }
 
 TEST(PageTableProperty, AgreesWithAPlainModelUnderAnyOrderOfCalls) {

@@ -15,7 +15,7 @@ namespace spillway {
 // Pieces have ids beside those of blocks, so that whatever moves, pins or waits for a block can do so with a piece. Ids
 // of neighbours are neighbours, those of two blocks too. Only what the SSD holds is split, and goes on having its slot
 // there until the block is whole again: so a piece always has a place to go, and what is read only leaves at no cost.
-inline constexpr Bytes kPieceBytes = 64_KiB;
+inline constexpr Bytes kPieceBytes = 16_KiB;
 inline constexpr std::uint32_t kPiecesPerBlock = kBlockBytes.value / kPieceBytes.value;
 inline constexpr std::uint32_t kFirstPiece = std::uint32_t{1} << 31;
 inline constexpr std::uint32_t kMostBlocks = kFirstPiece / kPiecesPerBlock - 1;

@@ -265,6 +265,62 @@ TEST_P(CpuMachineTest, AThreadWaitsForThePieceThatItTouches) {
   EXPECT_EQ(seen, expected[at]);
 }
 
+TEST_P(CpuMachineTest, WhoTouchesAParkedBlockGoesOnAndIsTold) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.ask(Populate{{{0}, 3}});
+  for (std::uint32_t index = 0; index < 3; ++index) fill(rig.block(index), kBlock, index);
+  for (std::uint32_t index = 0; index < 3; ++index) rig.ask(Park{{index}});
+  if (moves()) {
+    std::thread script([&] { EXPECT_TRUE(holds(rig.block(1), kBlock, 1)); });
+    const Event event = rig.next();
+    ASSERT_TRUE(std::holds_alternative<Touched>(event));
+    EXPECT_EQ(std::get<Touched>(event).block, BlockId{1});
+    script.join();
+  }
+  EXPECT_TRUE(rig.machine->is_mapped({1}));
+  EXPECT_EQ(rig.machine->is_mapped({2}), !moves()) << "who reads where blocks are copied does not fault";
+  rig.ask(Park{{1}});
+  rig.ask(Discard{{{2}, 1}, Tier::device});
+  ASSERT_TRUE(rig.move(1, {{0}, 2}, Tier::device, Tier::ssd));
+  ASSERT_TRUE(rig.move(2, {{0}, 2}, Tier::ssd, Tier::device));
+  for (std::uint32_t index = 0; index < 2; ++index) EXPECT_TRUE(holds(rig.block(index), kBlock, index));
+}
+
+TEST_P(CpuMachineTest, AParkedBlockThatChildrenWantKeepsItsBytesForThem) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.tensor_in_block_0(6);
+  rig.ask(Park{{0}});
+  const Rig::Forked forked = rig.fork();
+  EXPECT_EQ(forked.could_want, std::optional(1u));
+  rig.machine->children().allow(1);
+  std::thread script([&] { fill(rig.block(0), kBlock, 7); });
+  if (moves()) {
+    EXPECT_TRUE(std::holds_alternative<Touched>(rig.next()));
+  }
+  while (rig.machine->children().slots() == 0) {
+    rig.machine->inbox().kernel_done({{0}}, true);
+    rig.next();
+  }
+  script.join();
+  EXPECT_TRUE(holds(rig.block(0), kBlock, 7));
+}
+
+TEST_P(CpuMachineTest, WhatDiesInPiecesStaysForChildren) {
+  Rig rig = CpuMachineTest::rig({});
+  rig.tensor_in_block_0(6);
+  ASSERT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
+  rig.ask(Split{{0}});
+  const Rig::Forked forked = rig.fork();
+  EXPECT_EQ(forked.could_want, std::optional(1u));
+  rig.machine->children().allow(1);
+  rig.machine->inbox().freed({0}, {{0}, 1});
+  rig.machine->inbox().kernel_done({{0}}, true);
+  EXPECT_TRUE(std::holds_alternative<Freed>(rig.next()));
+  EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
+  rig.ask(Discard{{{0}, 1}, Tier::ssd});
+  EXPECT_EQ(rig.machine->children().slots(), 1u);
+}
+
 TEST_P(CpuMachineTest, TheHostTierHoldsBlocksWithinItsOwnBudget) {
   Rig rig = CpuMachineTest::rig({.host_frames = 4});
   rig.ask(Populate{{{0}, 8}});

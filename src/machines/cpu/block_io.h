@@ -18,6 +18,7 @@ struct Transfer {
   std::byte* memory = nullptr;
   std::uint64_t offset = 0;
   std::uint64_t bytes = kBlockBytes.value;
+  std::vector<std::byte*> more = {};  // memory for what comes next in the file, as many bytes each
 };
 struct Completion {
   std::uint32_t id = 0;

@@ -96,11 +96,7 @@ bool CpuMachine::map_from_host(Job& job) {
 
 void CpuMachine::start_reads() {
   for (;;) {
-    while (!chunks_.empty() && reading_.may_start(chunks_.urgency())) {
-      const BlockId id = chunks_.front();
-      chunks_.pop();
-      start_transfer(id, false);
-    }
+    while (!chunks_.empty() && reading_.may_start(chunks_.urgency())) start_transfer(chunks_, false);
     // What is in hand comes before what is not more urgent.
     if (reads_.empty() || (!chunks_.empty() && chunks_.urgency() <= reads_.urgency())) return;
     Job& job = jobs_.at(at(reads_.front()).job);
@@ -110,17 +106,27 @@ void CpuMachine::start_reads() {
   }
 }
 
-void CpuMachine::start_transfer(BlockId id, bool write) {
+// Of the first in the queue; with the pieces of its block and move that follow there and in the block.
+void CpuMachine::start_transfer(TransferQueue& queue, bool write) {
+  const BlockId id = queue.front();
   Block& block = at(id);
-  CHECK(home(id).has_slot && !block.transferring);
-  block.transferring = true;
+  CHECK(home(id).has_slot && block.transferring == 0);
+  Transfer transfer{.id = id.value,
+                    .write = write,
+                    .memory = block.buffer,
+                    .offset = home(id).slot * kBlockBytes.value + offset_in_block(id),
+                    .bytes = size(id)};
+  queue.pop();
+  for (BlockId next = id; is_piece(id) && !queue.empty() && queue.front() == BlockId{++next.value}; queue.pop()) {
+    if (block_of(next) != block_of(id) || at(next).job != block.job) break;
+    transfer.more.push_back(at(next).buffer);
+    if (write) at(next).stored.reset();
+  }
+  if (write) block.stored.reset();
+  block.transferring = 1 + static_cast<std::uint32_t>(transfer.more.size());
   (write ? writing_ : reading_).starts(jobs_.at(block.job).move.urgency);
   (write ? stats_.writes : stats_.reads).note((write ? writing_ : reading_).count(), {}, now());
-  io_->start({.id = id.value,
-              .write = write,
-              .memory = block.buffer,
-              .offset = home(id).slot * kBlockBytes.value + offset_in_block(id),
-              .bytes = size(id)});
+  io_->start(transfer);
 }
 
 // A chunk gets all its buffers at once: two that each wait for the other's would wait for ever.
@@ -197,11 +203,11 @@ void CpuMachine::mapped(BlockId id) {
 void CpuMachine::transfer_ended(const Completion& completion) {
   if (completion.id >= range_.blocks() && !is_piece({completion.id})) return children_.ended(completion);
   Block& block = at({completion.id});
-  CHECK(block.transferring && (block.state == BlockState::leaving || block.state == BlockState::arriving));
-  block.transferring = false;
+  CHECK(block.transferring > 0 && (block.state == BlockState::leaving || block.state == BlockState::arriving));
+  const std::uint32_t count = std::exchange(block.transferring, 0);
   Job& job = jobs_.at(block.job);
   const bool write = job.move.to == Tier::ssd;
-  const Bytes bytes{size({completion.id})};
+  const Bytes bytes = bytes_of({{completion.id}, count});
   (write ? writing_ : reading_).ends(job.move.urgency);
   (write ? stats_.writes : stats_.reads)
       .note((write ? writing_ : reading_).count(), completion.error == 0 ? bytes : Bytes{}, now());
@@ -210,8 +216,9 @@ void CpuMachine::transfer_ended(const Completion& completion) {
     job.error = completion.error;
     stats_.transfer_failed(completion.error);
   }
-  CHECK(job.rest > 0);
-  if (--job.rest > 0) return;
+  CHECK(job.rest >= count);
+  job.rest -= count;
+  if (job.rest > 0) return;
   write ? finish_write(job) : finish_chunk(job);
 }
 

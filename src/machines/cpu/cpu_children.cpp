@@ -33,11 +33,14 @@ KeptBlocks::Found CpuMachine::protect_for_children(BlockId id) {
     return !is_mapped(one) || userfault_.protect(address(one), size(one), true) == 0;
   };
   bool is_protected = protect(id);
+  bool any_mapped = is_mapped(id);
   const BlockRange pieces = pieces_of(id);
-  for (BlockId piece = pieces.first; block.state == BlockState::in_pieces && piece < pieces.end(); ++piece.value)
+  for (BlockId piece = pieces.first; block.state == BlockState::in_pieces && piece < pieces.end(); ++piece.value) {
+    any_mapped |= is_mapped(piece);
     is_protected &= protect(piece);
+  }
   // Another thread has made a tensor in its frame, and that is told after the fork.
-  const bool is_new = is_mapped(id) && inbox_.allocations(id) != block.told_allocations;
+  const bool is_new = any_mapped && inbox_.allocations(id) != block.told_allocations;
   const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.blank;
   return {.is_somebodys = !has_none || is_new, .is_protected = is_protected};
 }

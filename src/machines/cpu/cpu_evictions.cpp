@@ -91,6 +91,7 @@ int CpuMachine::take_off(BlockId id) {
     userfault_.wake(address(id), size(id));  // Whoever waits for it must ask for its return now.
     return 0;
   }
+  if (is_parked(at(id))) return 0;
   note_mapped(id, false);
   bool came_back = false;
   if (const int error = mapper_->take_off(address(id), size(id), at(id).buffer, came_back); error != 0) {
@@ -101,6 +102,16 @@ int CpuMachine::take_off(BlockId id) {
   // A page that is swapped out takes its protection along, and a frame must have none.
   if (children_.has_forked() && at(id).buffer != address(id)) userfault_.protect(at(id).buffer, size(id), false);
   return 0;
+}
+
+// Where blocks are copied off their place, who reads them does not fault. What children may want is taken off once.
+void CpuMachine::handle(const Park& command) {
+  const BlockId id = command.block;
+  CHECK(at(id).state == BlockState::resident);
+  if (options_.method == EvictionMethod::copy || at(id).blank || at(id).kept || is_parked(at(id))) return;
+  if (children_.has_forked()) return;
+  if (const int error = take_off(id); error != 0) return refused(error);
+  if (lives_again(id)) CHECK(put_back(id));
 }
 
 // Of a block that has been taken off. See Note [A dead block that lives again].
@@ -151,7 +162,10 @@ void CpuMachine::come_back(Job& job) {
 
 bool CpuMachine::end_return(Job& job) {
   if (!put_back(job)) return false;
-  for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) at(id).state = BlockState::resident;
+  for (BlockId id = job.move.blocks.first; id < job.move.blocks.end(); ++id.value) {
+    at(id).state = BlockState::resident;
+    if (is_parked(at(id))) userfault_.wake(address(id), size(id));  // Whoever waits for it has it put back now.
+  }
   if (job.refusal == 0) {
     answer(job, false);
   } else {
@@ -174,9 +188,7 @@ void CpuMachine::start_writes() {
     } else if (is_piece(id)) {
       children_.slot_is_taken(block.slot);
     }
-    writes_.pop();
-    at(id).stored.reset();
-    start_transfer(id, true);
+    start_transfer(writes_, true);
   }
 }
 
@@ -228,9 +240,11 @@ void CpuMachine::handle(const Discard& command) {
     }
     CHECK(home(id).tensors == 0);
     if (block.state == BlockState::in_pieces) {
+      CHECK(keep_for_children(id));  // What has not changed since they were forked has not been kept.
       end_pieces(id);
       block.state = BlockState::empty;
       give_back_slot(id);
+      look_again(id);
       continue;
     }
     if (command.tier != Tier::device) {

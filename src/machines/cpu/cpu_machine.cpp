@@ -207,6 +207,11 @@ std::optional<Event> CpuMachine::tell_fault(const FaultQueue::Entry& entry) {
     stall_.end(id, now());
     return std::nullopt;
   }
+  if (is_parked(block)) {
+    if (put_back(id)) return Touched{id};
+    awaiting_write_.push_back(id);
+    return std::nullopt;
+  }
   if (block.state == BlockState::resident) return std::nullopt;  // It waits for its first frame.
   if (!std::exchange(block.awaited, true)) block.state == BlockState::empty ? stats_.first_touch() : stats_.fault();
   if (block.state == BlockState::leaving && options_.method == EvictionMethod::copy) {
@@ -251,7 +256,7 @@ void CpuMachine::check_invariants() const {
     CHECK(copies_.contains(id) == (block.has_slot && block.state == BlockState::resident));
     CHECK(at(block_of(id)).has_slot || !block.stored);
     const bool is_moving = block.state == BlockState::leaving || block.state == BlockState::arriving;
-    CHECK(!block.transferring || is_moving);
+    CHECK(block.transferring == 0 || is_moving);
     CHECK(!is_moving || jobs_.at(block.job).move.blocks.contains(id));
     CHECK(!is_mapped(id) || block.state == BlockState::resident || block.state == BlockState::leaving);
     CHECK(!block.kept || std::ranges::count(kept_, id) == 1);

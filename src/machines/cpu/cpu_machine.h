@@ -136,7 +136,7 @@ class CpuMachine final : public Machine {
     bool kept = false;     // see Note [A dead block that lives again]
     bool kept_reported = false;
     std::uint32_t kept_tries = 0;
-    bool transferring = false;
+    std::uint32_t transferring = 0;      // with so many blocks, this one included, from this one on
     bool has_slot = false;               // the block's
     std::uint32_t slot = 0;              // the block's
     std::optional<ContentHash> stored;   // of what is in the slot, once it has been needed
@@ -173,6 +173,7 @@ class CpuMachine final : public Machine {
   // Pieces (cpu_pieces.cpp).
   void handle(const Split& command);
   void handle(const Join& command);
+  void handle(const Park& command);
   bool end_pieces(BlockId id);
   bool copy_pieces_to(std::uint32_t slot, BlockId id);
   void note_mapped(BlockId id, bool is_mapped);
@@ -205,7 +206,7 @@ class CpuMachine final : public Machine {
   bool take_frames(Job& job);
   bool map_from_host(Job& job);
   void start_reads();
-  void start_transfer(BlockId id, bool write);
+  void start_transfer(TransferQueue& queue, bool write);
   bool start_chunk(Job& job);
   void finish_chunk(Job& job);
 
@@ -248,6 +249,7 @@ class CpuMachine final : public Machine {
   // What has its slot, and knows what the executor was told of its tensors.
   Block& home(BlockId id) { return at(block_of(id)); }
   bool holds_frame(const Block& block) const;
+  static bool is_parked(const Block& block) { return block.state == BlockState::resident && block.buffer != nullptr; }
   static std::size_t size(BlockId id) { return is_piece(id) ? kPieceBytes.value : kBlockBytes.value; }
   static Bytes bytes_of(BlockRange blocks) { return Bytes{size(blocks.first)} * blocks.count; }
   std::size_t offset_in_block(BlockId id) const { return is_piece(id) ? place_in_block(id) * kPieceBytes.value : 0; }

@@ -30,6 +30,14 @@ std::string remedy(int error) {
   }
 }
 
+void drop_front(std::vector<iovec>& parts, std::size_t bytes) {
+  auto part = parts.begin();
+  for (; part != parts.end() && bytes >= part->iov_len; ++part) bytes -= part->iov_len;
+  if (part != parts.end()) *part = {static_cast<std::byte*>(part->iov_base) + bytes, part->iov_len - bytes};
+  CHECK(part != parts.end() || bytes == 0);
+  parts.erase(parts.begin(), part);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Ring>> Ring::open(int file, const Doorbell& bell, std::optional<int> news,
@@ -63,7 +71,11 @@ void Ring::start(const Transfer& transfer) {
   CHECK(transfer.memory != nullptr && transfer.bytes > 0);
   const auto free = std::ranges::find(active_, false, &Active::in_use);
   CHECK(free != active_.end());
-  *free = {transfer, 0, true};
+  free->transfer = transfer;
+  free->rest = {{transfer.memory, transfer.bytes}};
+  for (std::byte* memory : transfer.more) free->rest.push_back({memory, transfer.bytes});
+  free->offset = transfer.offset;
+  free->in_use = true;
   prepare(static_cast<std::uint32_t>(free - active_.begin()));
 }
 
@@ -71,14 +83,12 @@ void Ring::prepare(std::uint32_t place) {
   io_uring_sqe* sqe = ::io_uring_get_sqe(&ring_);
   CHECK(sqe != nullptr);  // Twice as many entries as transfers, and each wait() submits all.
   const Active& active = active_[place];
-  std::byte* memory = active.transfer.memory + active.done;
-  const auto rest = static_cast<unsigned>(active.transfer.bytes - active.done);
-  const std::uint64_t offset = active.transfer.offset + active.done;
+  const auto parts = static_cast<unsigned>(active.rest.size());
   constexpr int kFile = 0;  // its place among the registered ones
   if (active.transfer.write)
-    ::io_uring_prep_write(sqe, kFile, memory, rest, offset);
+    ::io_uring_prep_writev(sqe, kFile, active.rest.data(), parts, active.offset);
   else
-    ::io_uring_prep_read(sqe, kFile, memory, rest, offset);
+    ::io_uring_prep_readv(sqe, kFile, active.rest.data(), parts, active.offset);
   ::io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
   ::io_uring_sqe_set_data64(sqe, place);
 }
@@ -111,9 +121,9 @@ void Ring::take(const io_uring_cqe& cqe, std::vector<Completion>& ended) {
   const auto place = static_cast<std::uint32_t>(cqe.user_data);
   if (cqe.res == -EINTR || cqe.res == -EAGAIN) return prepare(place);
   if (cqe.res > 0) {
-    active.done += static_cast<std::size_t>(cqe.res);
-    CHECK(active.done <= active.transfer.bytes);
-    if (active.done < active.transfer.bytes) return prepare(place);
+    active.offset += static_cast<std::uint64_t>(cqe.res);
+    drop_front(active.rest, static_cast<std::size_t>(cqe.res));
+    if (!active.rest.empty()) return prepare(place);
   }
   const int error = cqe.res > 0 ? 0 : cqe.res < 0 ? -cqe.res : EIO;  // Nothing at all: the file ends too early.
   ended.push_back({active.transfer.id, error});

@@ -33,7 +33,8 @@ class Ring final : public BlockIo {
  private:
   struct Active {
     Transfer transfer;
-    std::size_t done = 0;  // A transfer may come in parts.
+    std::vector<iovec> rest;  // A transfer may come in parts.
+    std::uint64_t offset = 0;
     bool in_use = false;
   };
 

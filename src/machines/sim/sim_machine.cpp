@@ -92,6 +92,11 @@ void SimMachine::handle(const Split& split) {
   look_again(split.block);
 }
 
+void SimMachine::handle(const Park& park) {
+  CHECK(at(park.block).where == Where::device);
+  at(park.block).parked = true;
+}
+
 void SimMachine::handle(const Join& join) {
   for (const Place& piece : pieces_.at(join.block)) CHECK(piece == Place{.where = Where::ssd} || piece == Place{});
   at(join.block).where = Where::ssd;
@@ -219,7 +224,7 @@ void SimMachine::announce_kernel() {
 
 // The block, or the next piece of it, that the kernel misses.
 std::optional<BlockId> SimMachine::absent(BlockId block) {
-  if (at(block).where == Where::device) return std::nullopt;
+  if (at(block).where == Where::device && !at(block).parked) return std::nullopt;
   if (at(block).where != Where::in_pieces) return block;
   for (const BlockRange pieces = pieces_of(block); in_block_ < pieces.count; ++in_block_) {
     const BlockId piece{pieces.first.value + in_block_};
@@ -234,6 +239,7 @@ void SimMachine::touch() {
     for (; in_access_ < blocks.count; ++in_access_, in_block_ = 0) {
       const auto missed = absent({blocks.first.value + in_access_});
       if (!missed) continue;
+      if (std::exchange(at(*missed).parked, false)) return push(Touched{*missed});
       if (announced_ == missed) return;
       if (at(*missed).where != Where::nowhere) ++iterations_.back().faults;
       announced_ = missed;

@@ -48,6 +48,7 @@ class SimMachine : public Machine {
   struct Place {
     Where where = Where::nowhere;
     bool has_copy = false;  // on the SSD, while it is on the device
+    bool parked = false;
     friend bool operator==(Place, Place) = default;
   };
   enum class Step : std::uint8_t { gap, ready, touching, computing, over };
@@ -70,6 +71,7 @@ class SimMachine : public Machine {
   void handle(const Discard& discard);
   void handle(const Split& split);
   void handle(const Join& join);
+  void handle(const Park& park);
   void handle(const Cancel& cancel);
   void handle(const Launch& launch);
   void push(Event event) { events_.push_back(std::move(event)); }

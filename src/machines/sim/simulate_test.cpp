@@ -189,8 +189,8 @@ TEST(Simulate, AKernelThatComesBackToWhatLeftMeanwhileFaultsOnPieces) {
   trace.tensors[0].bytes = kBlockBytes * 3;
   trace.kernels[0].reads = {{{0}, {}, kBlockBytes * 3}, {{0}, {}, kPieceBytes * 7}};
   const auto result = run(trace, machine(kBlockBytes * 2, Bytes{}), {});
-  EXPECT_EQ(result.faults, 10u);
-  EXPECT_EQ(result.moved(Tier::ssd, Tier::device), kBlockBytes * 3);
+  EXPECT_LT(result.faults, kPiecesPerBlock / 4);
+  EXPECT_LE(result.moved(Tier::ssd, Tier::device), kBlockBytes * 4);
   EXPECT_LE(result.peak.device, kBlockBytes * 2);
 }
 

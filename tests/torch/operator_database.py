@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""All that PyTorch can compute, in little memory: the sample inputs of its own operator database give the same results."""
+
+import importlib.util
+import subprocess
+import time
+
+from cases import check, long, main, normal, run, script, skip
+
+PARTS = 10
+
+
+def results_of(printed):
+    return dict(line.rsplit(" ", 1) for line in printed.splitlines())
+
+
+def compare(spillway, part):
+    if importlib.util.find_spec("expecttest") is None:
+        skip("the database needs the Python package expecttest")
+    command = script("operator_database.py", str(part), str(PARTS))
+    bare = [subprocess.run(command, capture_output=True, text=True, check=True, timeout=600) for _ in range(2)]
+    first, second = (results_of(one.stdout) for one in bare)
+    done, report = run(spillway, command, memory="64MiB")
+    check(done.returncode == 0, done.stderr)
+    limited = results_of(done.stdout)
+    check(limited.keys() == first.keys() and len(first) > 40, len(first), len(limited))
+    moved = report["moved_bytes"]["ssd_to_device"] >> 20
+    print(f"part {part} of {PARTS}: {len(first)} operators; {moved} MiB moved to the device", flush=True)
+    check(moved > 1000, "hardly anything was pushed out")
+    fixed = [name for name in first if first[name] == second[name]]
+    check(len(fixed) > 0.9 * len(first), "hardly any operator has fixed results", set(first) - set(fixed))
+    wrong = [name for name in fixed if limited[name] != first[name]]
+    check(not wrong, "other results than without a limit:", *wrong)
+
+
+@normal(cpus=2)
+def a_tenth_of_the_operators(spillway):
+    compare(spillway, int(time.time() // 86400) % PARTS)  # Another one each day.
+
+
+@long()
+def all_operators(spillway):
+    for part in range(PARTS):
+        compare(spillway, part)
+
+
+main()
