@@ -350,7 +350,8 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
   while (!all_have_room && make_room(out))
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
   if (kernel_is_oversized()) {
-    keep_room_for_pieces(out);
+    constexpr std::uint64_t kShareFree = 64;  // So that what is wanted need not wait until something has been written.
+    evict_ahead({std::min(table_.capacity(Tier::device).value / kShareFree, kBlockBytes.value)}, out);
     park_next_victims(out);
   }
   all_have_room = all_have_room && serve_expected(arrived, out);

@@ -187,7 +187,6 @@ class Migration {
   void evict_ahead(Bytes needed, std::vector<Command>& out);
   void use_dead(Bytes needed, std::vector<Command>& out);
   void evict_idle(Bytes needed, std::vector<Command>& out);
-  void keep_room_for_pieces(std::vector<Command>& out);
   void park_next_victims(std::vector<Command>& out);
   bool send_away(BlockId victim, Urgency urgency, std::vector<Command>& out);
   // True if a victim left or was dropped; if none can and we are `stuck`, that is the end.

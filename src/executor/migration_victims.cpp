@@ -62,16 +62,6 @@ void Migration::park_next_victims(std::vector<Command>& out) {
   left_since_parked_ = std::min(left_since_parked_, kBlockBytes);
 }
 
-// So that what is wanted need not wait until something has been written.
-void Migration::keep_room_for_pieces(std::vector<Command>& out) {
-  constexpr std::uint64_t kShare = 64;
-  const Bytes wanted{std::min(table_.capacity(Tier::device).value / kShare, kBlockBytes.value)};
-  while (table_.room(Tier::device) + table_.leaving() < wanted) {
-    const auto victim = next_victim();
-    if (!victim || !send_away(*victim, Urgency::plan, out)) return;
-  }
-}
-
 // No plan has reckoned with what is idle.
 void Migration::evict_idle(Bytes needed, std::vector<Command>& out) {
   while (table_.room(Tier::device) + table_.leaving() < needed) {

@@ -19,8 +19,9 @@ namespace spillway {
 
 // Where every block is, how many bytes each tier holds, and in which order blocks came to the device. A plain value
 // with one owner (the executor); it knows no policy and no clock. All calls are O(1) but those that make or look for
-// copies on lower tiers, O(log copies) where not said otherwise, and victim(), which looks at each pinned block once
-// until one before it is unpinned.
+// copies on lower tiers, O(log copies) where not said otherwise; those for pieces that come or leave, O(log pieces);
+// and victim(), which looks at each pinned block once until one before it is unpinned, and at pinned pieces that come
+// back.
 //
 // Accounting: the device holds a block from the moment its frame is taken (populate, fetch) until its bytes are durable
 // below (evicted) or dropped; a lower tier from the start of the eviction until its copy is given up: when the bytes
@@ -148,6 +149,9 @@ class PageTable {
     return is_piece(id) ? (*pieces_[block_of(id).value])[place_in_block(id)] : blocks_[id.value];
   }
   Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
+  std::uint64_t most_parked() const {
+    return std::clamp<std::uint64_t>(capacity(Tier::device).value / kBlockBytes.value / 8, 1, 8);
+  }
   void retain_one(BlockId id);
   void release_one(BlockId id);
   // Nothing: it is in come_back_.
@@ -172,9 +176,6 @@ class PageTable {
   Bytes leaving_;
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   PerTier<Bytes> copy_bytes_;
-  std::uint64_t most_parked() const {
-    return std::clamp<std::uint64_t>(capacity(Tier::device).value / kBlockBytes.value / 8, 1, 8);
-  }
   Order live_, dead_, parked_;
   std::uint32_t parked_count_ = 0;        // in parked_
   Bytes live_bytes_;                      // in live_ and parked_

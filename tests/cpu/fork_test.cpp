@@ -392,7 +392,7 @@ TEST_P(ForkTest, AChildIsNotGivenWhatIsLostWhileItIsRead) {
   tight.around_io = around<HoldingIo>(std::ref(held), kIsAChilds);
   auto pager = started(tight);
   const auto tensors = more_than_fits(*pager);
-  WaitingChild child([&] { return holds(tensors[1], ChildServer::kPieceBytes, 1) ? 0 : 1; });
+  WaitingChild child([&] { return holds(tensors[1], ChildServer::kPartBytes, 1) ? 0 : 1; });
   held.on = true;
   child.go();
   eventually([&] { return held.count == 1; });

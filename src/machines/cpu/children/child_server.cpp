@@ -17,8 +17,8 @@ namespace {
 constexpr ForkGate::Patience kUntilSnapshot{10'000}, kUntilForked{10'000};
 constexpr std::uint64_t kKeptBetweenLooks = 32;
 
-std::byte* piece_of(std::byte* address) {
-  return address - reinterpret_cast<std::uintptr_t>(address) % ChildServer::kPieceBytes;
+std::byte* part_of(std::byte* address) {
+  return address - reinterpret_cast<std::uintptr_t>(address) % ChildServer::kPartBytes;
 }
 
 }  // namespace
@@ -100,20 +100,20 @@ void ChildServer::serve(const Fault& fault) {
                "parent held the tensor's pages (direct I/O)");
   if (seen.where == Where::nowhere) return give(*child, fault.address, nullptr);
   if (seen.place.bytes == nullptr) return start_read({fault, seen.place.slot});
-  give(*child, fault.address, seen.place.bytes + (piece_of(fault.address) - machine_.range.block(id.value)));
+  give(*child, fault.address, seen.place.bytes + (part_of(fault.address) - machine_.range.block(id.value)));
 }
 
-// Its piece has these bytes; null: zeroes.
+// Its part has these bytes; null: zeroes.
 void ChildServer::give(const ForkedChildren::Child& child, std::byte* address, const std::byte* bytes) {
-  std::byte* piece = piece_of(address);
+  std::byte* part = part_of(address);
   const auto map = [&](std::byte* to, std::size_t size) {
-    return bytes == nullptr ? child.faults.zero(to, size) : child.faults.copy(to, bytes + (to - piece), size);
+    return bytes == nullptr ? child.faults.zero(to, size) : child.faults.copy(to, bytes + (to - part), size);
   };
-  int error = map(piece, kPieceBytes);
+  int error = map(part, kPartBytes);
   // Some of it is there, or is no tensor's memory any more: what the child has done with it.
   if (error != 0 && error != ESRCH) error = map(page_of(address), kPageBytes);
   if (error == 0 || error == EEXIST)
-    child.faults.wake(piece, kPieceBytes);
+    child.faults.wake(part, kPartBytes);
   else if (error != ESRCH)  // It has ended, or runs another program.
     end(child, fmt::format("a tensor of its parent cannot be copied for it: {}", errno_text(error)));
 }
@@ -128,12 +128,12 @@ void ChildServer::start_read(const Read& read) {
   while (reads_[number]) ++number;
   reads_[number] = read;
   const std::byte* block = machine_.range.block(block_of(read.fault).value);
-  const auto from = static_cast<std::uint64_t>(piece_of(read.fault.address) - block);
+  const auto from = static_cast<std::uint64_t>(part_of(read.fault.address) - block);
   start_({.id = machine_.range.blocks() + KeptBlocks::kMostWrites + number,
           .write = false,
           .memory = buffer_of(number),
           .offset = read.slot * kBlockBytes.value + from,
-          .bytes = kPieceBytes});
+          .bytes = kPartBytes});
 }
 
 void ChildServer::slot_is_taken(std::uint32_t slot) {

@@ -38,8 +38,8 @@ class ChildServer {
   static constexpr std::uint32_t kMostTransfers = KeptBlocks::kMostWrites + kMostReads;
   static constexpr std::uint32_t kBufferBlocks = KeptBlocks::kMostWrites + 1;  // the last one for reads
   // A child gets so much at once: it pays for every page that it never asked for with memory of its own.
-  static constexpr std::size_t kPieceBytes = 64 << 10;
-  static_assert(kMostReads * kPieceBytes <= kBlockBytes.value);
+  static constexpr std::size_t kPartBytes = 64 << 10;
+  static_assert(kMostReads * kPartBytes <= kBlockBytes.value);
 
   // The machine's own, and outlive this. The range's blocks are numbered from 0 on, and our transfers from there on.
   struct Surroundings {
@@ -98,9 +98,7 @@ class ChildServer {
   void drop_ended();
   bool may_read() const;
   BlockId block_of(const Fault& fault) const { return {machine_.range.index_of(fault.address)}; }
-  std::byte* buffer_of(std::uint32_t read) const {
-    return buffers_.block(KeptBlocks::kMostWrites) + read * kPieceBytes;
-  }
+  std::byte* buffer_of(std::uint32_t read) const { return buffers_.block(KeptBlocks::kMostWrites) + read * kPartBytes; }
 
   Surroundings machine_;
   std::function<void(const Transfer&)> start_;
