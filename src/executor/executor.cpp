@@ -135,15 +135,19 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   if (options_.kernels_fault) start(ready, out);
 }
 
+// What is sparse needs the room of what is dense, unless that is little.
 bool Executor::fits(std::span<const BlockAccess> accesses) const {
+  constexpr std::uint64_t kLittle = 4;
   const Bytes device = table().capacity(Tier::device);
   Bytes most;
-  for (const BlockAccess& access : accesses)
-    if (!access.sparse) most += kBlockBytes * access.blocks.count;
+  for (const BlockAccess& access : accesses) most += kBlockBytes * access.blocks.count;
   if (most <= device) return true;
-  Bytes all;
-  for (const BlockRange& blocks : union_of(accesses, false)) all += kBlockBytes * blocks.count;
-  return all <= device;
+  const auto bytes_of = [&](bool with_sparse) {
+    Bytes all;
+    for (const BlockRange& blocks : union_of(accesses, with_sparse)) all += kBlockBytes * blocks.count;
+    return all;
+  };
+  return bytes_of(true) <= device || bytes_of(false) * kLittle <= device;
 }
 
 // False while others of the same kind were there before it, too: a small kernel must not starve a large one.
