@@ -175,7 +175,7 @@ bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) 
     const BlockRange pieces = comes ? BlockRange{id, 1} : with_read_ahead(id);
     if (!comes) note_arrival(pieces);
     want(pieces, Urgency::fault, stream, out);
-  } else if (is_stored && has_left_running_kernel(block)) {
+  } else if (is_stored && options_.splits_blocks && has_left_running_kernel(block)) {
     split(block, out);
     return true;
   } else {
@@ -493,8 +493,8 @@ void Migration::start_move(BlockRange blocks, Tier from, Tier to, const Asker& b
                            std::vector<Command>& out) {
   CHECK((from == Tier::device) != (to == Tier::device));
   CHECK(blocks.count > 0 && blocks.count <= most_in_chunk(blocks.first));
-  // Copies are kept on the SSD only: to and from host memory real machines move the pages themselves.
-  const bool keeps_copy = (how.keeps_copy || is_piece(blocks.first)) && from == Tier::ssd;
+  const bool may_keep = from == Tier::ssd || (from == Tier::host && options_.host_keeps_copies);
+  const bool keeps_copy = may_keep && (how.keeps_copy || is_piece(blocks.first));
   const bool clean = to == Tier::device ? keeps_copy : table_.state(blocks.first) == BlockState::clean;
   for_each_block(blocks, [&](BlockId block) { to == Tier::device ? table_.fetch(block) : table_.evict(block, to); });
   if (to == Tier::device) used(blocks);

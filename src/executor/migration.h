@@ -25,6 +25,8 @@ struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
   bool keeps_copies = false;            // as in FollowOptions, whatever the plan says
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
+  bool splits_blocks = true;            // false: the machine knows no pieces
+  bool host_keeps_copies = false;       // copies are kept in host memory as on the SSD; false: frames themselves move
   std::uint32_t chunk_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it
 };
@@ -81,7 +83,7 @@ class Migration {
 
   struct FollowOptions {
     bool shared_blocks = false;  // planned evictions may take blocks in which several tensors live
-    bool keeps_copies = false;   // what comes from the SSD unplanned leaves its copy there
+    bool keeps_copies = false;   // what comes unplanned leaves its copy below
   };
   // Another plan is followed from now on: what the last one wanted is forgotten.
   void begin_plan(FollowOptions options, Foresight foresight);

@@ -166,6 +166,7 @@ std::optional<Tier> Migration::victim_tier(BlockId victim, std::vector<Command>&
     return failed_writes_[tier] < kMostFailedWrites && drop_copies(tier, bytes, out);
   };
   if (table_.state(victim) == BlockState::clean) {
+    if (table_.lower(victim) == Tier::host) return Tier::host;
     if (!options_.victims_to_host || is_idle || is_next_planned(victim, Tier::ssd) || !takes(Tier::host))
       return table_.lower(victim);
     return Tier::host;  // It comes back sooner from there, and the copy is worth less than that.

@@ -33,15 +33,11 @@ void fields(auto& code, IsOneOf<BlockAccess> auto& one) {
   auto& [a, b, c, d] = one;
   code(a, b, c, d);
 }
-void fields(auto& code, IsOneOf<MigrationOptions> auto& one) {
-  auto& [a, b, c, d, e] = one;
-  code(a, b, c, d, e);
-}
 void fields(auto& code, IsOneOf<KernelReady, FollowedPlan, Beginning> auto& one) {
   auto& [a, b, c, d, e, f] = one;
   code(a, b, c, d, e, f);
 }
-void fields(auto& code, IsOneOf<Move> auto& one) {
+void fields(auto& code, IsOneOf<Move, MigrationOptions> auto& one) {
   auto& [a, b, c, d, e, f, g] = one;
   code(a, b, c, d, e, f, g);
 }

@@ -11,14 +11,14 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
-#include "machines/cpu/disk_wait.h"
+#include "machines/real/disk_wait.h"
 
 struct ZSTD_CCtx_s;
 
 namespace spillway {
 
 inline constexpr std::string_view kJournalMagic = "spillway-journal ";
-inline constexpr unsigned kJournalVersion = 5;
+inline constexpr unsigned kJournalVersion = 6;
 inline constexpr const char* kJournalName = "run.journal";  // in the folder of `spillway run --record`
 inline constexpr Bytes kMostRecordBytes = 8_MiB;
 

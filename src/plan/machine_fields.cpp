@@ -29,6 +29,8 @@ constexpr auto kFields = std::to_array<MachineField>({
      [](M& m) -> std::uint64_t& { return m.link.latency.value; }},
     {"host.memory", "host memory for tensors; 0: none", FieldUnit::bytes, 0, kMemory, true,
      [](M& m) -> std::uint64_t& { return m.host.memory.value; }},
+    {"host.keeps_copies", "what goes to the device leaves its copy in host memory; 0: no, 1: yes", FieldUnit::count, 0,
+     1, false, [](M& m) -> std::uint64_t& { return m.host.keeps_copies; }},
     {"ssd.read", "read rate of one drive", FieldUnit::rate, kLeastRate, kRate, true,
      [](M& m) -> std::uint64_t& { return m.ssd.read.value; }},
     {"ssd.write", "write rate of one drive", FieldUnit::rate, kLeastRate, kRate, true,

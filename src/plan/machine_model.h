@@ -20,7 +20,8 @@ struct LinkModel {  // between the device and everything else; both ways at once
   Nanos latency;  // of each move between device and host
 };
 struct HostModel {
-  Bytes memory;  // for tensors; 0: evictions cannot go there
+  Bytes memory;                    // for tensors; 0: evictions cannot go there
+  std::uint64_t keeps_copies = 0;  // 1: what goes to the device leaves its copy there, as copies to a GPU do
 };
 struct SsdModel {  // one drive; its rates and its capacity count `count` times
   BytesPerSecond read;

@@ -1,11 +1,11 @@
 #include "runtime/memory_figures.h"
 
-#include "machines/cpu/clock.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 
-MemoryFigures figures_of(const CpuMachine& machine) {
-  const CpuStats& counted = machine.stats();
+MemoryFigures figures_of(const RealMachine& machine) {
+  const MachineStats& counted = machine.stats();
   MemoryFigures figures{.faults = counted.faults(),
                         .first_touches = counted.first_touches(),
                         .dropped_clean = counted.dropped_clean(),

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "machines/cpu/cpu_machine.h"
+#include "machines/real/real_machine.h"
 #include "runtime/run_figures.h"
 
 namespace spillway {
 
 // So far. Any thread.
-MemoryFigures figures_of(const CpuMachine& machine);
+MemoryFigures figures_of(const RealMachine& machine);
 
 }  // namespace spillway

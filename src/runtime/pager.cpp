@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "executor/attention.h"
-#include "machines/cpu/clock.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 namespace {
@@ -30,36 +30,53 @@ std::unique_ptr<JournalFile> start_journal(const JournalOptions& options) {
 
 }  // namespace
 
-Pager::Pager(PagerConfig config, std::unique_ptr<CpuDevice> device, std::unique_ptr<JournalFile> journal)
+Pager::Pager(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* cpu,
+             std::unique_ptr<JournalFile> journal)
     : config_(std::move(config)),
       device_(std::move(device)),
+      cpu_(cpu),
       journal_(std::move(journal)),
-      traffic_(machine().range().blocks()),
-      heap_(machine().range().blocks()),
-      guard_(std::make_unique<ForkGuard>(machine().range().begin(), machine().range().bytes(),
-                                         and_of(machine().descriptors(), journal_.get()),
-                                         ForkPort{.before = [this] { return before_fork(); },
-                                                  .after = [this] { machine().children().fork_is_over(); },
-                                                  .in_child = [this] { return machine().children().enter_child(); }})),
+      traffic_(machine().blocks()),
+      heap_(machine().blocks()),
+      guard_(guard_forks()),
       loop_(*device_, config_, journal_.get(), {&traffic_}) {}
+
+std::unique_ptr<ForkGuard> Pager::guard_forks() {
+  if (cpu_ == nullptr) return nullptr;
+  CpuMachine& machine = cpu_->machine();
+  return std::make_unique<ForkGuard>(machine.range().begin(), machine.range().bytes(),
+                                     and_of(machine.descriptors(), journal_.get()),
+                                     ForkPort{.before = [this] { return before_fork(); },
+                                              .after = [&machine] { machine.children().fork_is_over(); },
+                                              .in_child = [&machine] { return machine.children().enter_child(); }});
+}
 
 Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config) {
   TRY(auto device, CpuDevice::open(config));
+  CpuDevice* const cpu = device.get();
+  return start(std::move(config), std::move(device), cpu);
+}
+
+Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config, std::unique_ptr<RealDevice> device) {
+  return start(std::move(config), std::move(device), nullptr);
+}
+
+Result<std::unique_ptr<Pager>> Pager::start(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* cpu) {
   std::unique_ptr<JournalFile> journal;
   {
     const DiskWait wait(config.disk_waits, WaitsFor::record);
     journal = start_journal(config.journal);
   }
-  std::unique_ptr<Pager> pager(new Pager(std::move(config), std::move(device), std::move(journal)));
+  std::unique_ptr<Pager> pager(new Pager(std::move(config), std::move(device), cpu, std::move(journal)));
   TRY_VOID(pager->loop_.start());
   return pager;
 }
 
 Pager::~Pager() {
-  if (!guard_->in_child()) return;
+  if (active()) return;
   loop_.abandon();
   static_cast<void>(journal_.release());
-  device_->abandon();
+  cpu_->abandon();
 }
 
 Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> place, TensorLabel label) {
@@ -85,7 +102,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
     if (config_.keeps_copies && device_->needs_ssd(most_blocks_)) device_->promise_copies(most_blocks_);
   }
   machine().inbox().allocated(taken.tensor, taken.blocks, label);
-  return machine().range().begin() + taken.offset;
+  return machine().begin() + taken.offset;
 }
 
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
@@ -110,7 +127,7 @@ void Pager::take_ended_apart() {
 }
 
 std::uint64_t Pager::place_of(const void* memory) const {
-  return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - machine().range().begin());
+  return static_cast<std::uint64_t>(static_cast<const std::byte*>(memory) - machine().begin());
 }
 
 void Pager::adopt(std::shared_ptr<const FollowedPlan> plan) { machine().inbox().adopted(std::move(plan)); }
@@ -127,12 +144,12 @@ void Pager::make_room_for(const FollowedPlan& plan) {
 std::optional<UniqueFd> Pager::before_fork() {
   {
     const MutexLock lock(mutex_);
-    device_->forget_ended_children();
+    cpu_->forget_ended_children();
   }
-  auto fork = device_->begin_fork();
+  auto fork = cpu_->begin_fork();
   if (!fork) return std::nullopt;
   const MutexLock lock(mutex_);
-  device_->promise_children(fork->slots, heap_.blocks_in_use());
+  cpu_->promise_children(fork->slots, heap_.blocks_in_use());
   return std::move(fork->socket);
 }
 
@@ -140,8 +157,7 @@ void Pager::free(void* memory) {
   if (memory == nullptr || !active()) return;
   CHECK(contains(memory));
   const MutexLock lock(mutex_);
-  const auto place =
-      heap_.remove(static_cast<std::uint64_t>(static_cast<std::byte*>(memory) - machine().range().begin()));
+  const auto place = heap_.remove(place_of(memory));
   CHECK(place.has_value());
   machine().inbox().freed(place->tensor, place->blocks);
 }
@@ -167,19 +183,17 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   bool all_there = true;
   for (const ByteExtent& extent : extents) {
     if (extent.bytes == 0 || !contains(extent.begin)) continue;
-    const MemoryRange& range = machine().range();
-    const auto* begin = static_cast<const std::byte*>(extent.begin);
-    const auto* last = begin + std::min(extent.bytes, static_cast<std::size_t>(range.end() - begin)) - 1;
-    const BlockId first{range.index_of(begin)};
-    const BlockRange blocks{first, range.index_of(last) - first.value + 1};
+    const std::uint64_t begin = place_of(extent.begin);
+    const std::uint64_t last = begin + std::min<std::uint64_t>(extent.bytes, machine().bytes().value - begin) - 1;
+    const auto first = static_cast<std::uint32_t>(begin / kBlockBytes.value);
+    const BlockRange blocks{{first}, static_cast<std::uint32_t>(last / kBlockBytes.value) - first + 1};
     accesses.push_back({blocks, extent.tensor, extent.writes, extent.sparse});
     if (extent.sparse) continue;  // What of it is touched nobody knows: it is left to faults.
-    for (BlockId block = blocks.first; block < blocks.end() && all_there; ++block.value)
-      all_there = machine().is_mapped(block);
+    all_there = all_there && machine().are_there(blocks);
   }
   const RunPlan* plan = kernel.plan;
   CHECK(plan == nullptr || kernel.kernel.value < plan->followed.kernels);
-  const auto has_frame = [&](BlockId block) { return machine().is_mapped(block); };
+  const auto has_frame = [&](BlockId block) { return machine().are_there({block, 1}); };
   const bool end_is_urgent = plan && plan->attention.at_end[kernel.kernel.value];
   const bool is_planned_for = plan && (plan->attention.at_start[kernel.kernel.value] ||
                                        lacks_frames_ahead(plan->followed, kernel.kernel, has_frame));

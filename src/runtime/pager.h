@@ -18,6 +18,7 @@
 #include "journal/journal_file.h"
 #include "machines/cpu/children/fork_guard.h"
 #include "machines/cpu/cpu_device.h"
+#include "machines/real/real_device.h"
 #include "memory/tier.h"
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
@@ -37,7 +38,8 @@ namespace spillway {
 // its parent's tensors is as it was at the fork (Note [Forked children]).
 class Pager {
  public:
-  static Result<std::unique_ptr<Pager>> start(PagerConfig config);
+  static Result<std::unique_ptr<Pager>> start(PagerConfig config);  // The device is a part of RAM.
+  static Result<std::unique_ptr<Pager>> start(PagerConfig config, std::unique_ptr<RealDevice> device);
   ~Pager();
   Pager(const Pager&) = delete;
   Pager& operator=(const Pager&) = delete;
@@ -46,13 +48,13 @@ class Pager {
   // in what is set apart, if there is room; else it is anywhere.
   Result<void*> allocate(std::size_t bytes, std::optional<std::uint64_t> place = {}, TensorLabel label = {});
   void free(void* memory);
-  bool contains(const void* address) const { return machine().range().contains(address); }
-  bool active() const { return !guard_->in_child(); }
+  bool contains(const void* address) const { return machine().contains(address); }
+  bool active() const { return !guard_ || !guard_->in_child(); }
   // Whether more was in use at some time than the device holds.
   bool is_short() const { return most_blocks() > device_blocks(); }
   std::uint32_t most_blocks() const { return most_blocks_; }  // in which tensors have lived at a time
   // In a forked child: whether it may touch its parent's tensors.
-  bool is_served() const { return guard_->is_served(); }
+  bool is_served() const { return guard_ && guard_->is_served(); }
 
   // The calling thread is a stream; its kernels come one after the other.
   StreamId this_stream() { return machine().streams().of_this_thread(); }
@@ -83,28 +85,33 @@ class Pager {
   MemoryFigures stats() const { return figures_of(machine()); }
   // Of this memory so far, whoever lived in it.
   MovedBytes moved(const void* memory, Bytes bytes) const { return traffic_.moved(place_of(memory), bytes); }
-  EvictionMethod eviction_method() const { return device_->eviction_method(); }  // the one chosen
   // As measured while the run moves; nothing before it has moved enough.
   std::optional<BytesPerSecond> ssd_read() const { return machine().stats().reads.rate(); }
   std::optional<BytesPerSecond> ssd_write() const { return machine().stats().writes.rate(); }
   // The time up to `now` (CLOCK_MONOTONIC) in which at least one thread waited for a block; cheap.
   Nanos stall(Nanos now) const { return machine().stall().total(now); }
 
-  const MemoryRange& range() const { return machine().range(); }  // the addresses of all tensors, now and later
-  // For tests: where else frames can be.
-  const MemoryRange& staging() const { return machine().staging(); }
+  // The addresses of all tensors, now and later.
+  std::span<std::byte> range() const { return {machine().begin(), machine().bytes().value}; }
+  // Null where the device is no part of RAM.
+  const CpuDevice* cpu() const { return cpu_; }
 
  private:
-  Pager(PagerConfig config, std::unique_ptr<CpuDevice> device, std::unique_ptr<JournalFile> journal);
-  CpuMachine& machine() { return device_->machine(); }
-  const CpuMachine& machine() const { return std::as_const(*device_).machine(); }
-  CpuDevice::Tensors tensors() const SPILLWAY_REQUIRES(mutex_) { return {heap_.bytes_in_use(), heap_.blocks_in_use()}; }
+  Pager(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* cpu, std::unique_ptr<JournalFile> journal);
+  static Result<std::unique_ptr<Pager>> start(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* cpu);
+  std::unique_ptr<ForkGuard> guard_forks();
+  RealMachine& machine() { return device_->machine(); }
+  const RealMachine& machine() const { return std::as_const(*device_).machine(); }
+  RealDevice::Tensors tensors() const SPILLWAY_REQUIRES(mutex_) {
+    return {heap_.bytes_in_use(), heap_.blocks_in_use()};
+  }
   std::optional<UniqueFd> before_fork();
   bool is_time_to_wake();
   void take_ended_apart() SPILLWAY_REQUIRES(mutex_);
 
   PagerConfig config_;
-  std::unique_ptr<CpuDevice> device_;
+  std::unique_ptr<RealDevice> device_;
+  CpuDevice* cpu_;                        // null where the device is none
   std::unique_ptr<JournalFile> journal_;  // null: there is none
   BlockTraffic traffic_;
   // Guards the heap, the order of its messages and what is promised for it; never held while touching managed memory.
@@ -119,7 +126,8 @@ class Pager {
   std::array<std::uint32_t, Streams::kMost> serials_{};  // of the latest kernel
   std::array<bool, Streams::kMost> end_is_urgent_{};     // the loop is woken when it has ended
   std::atomic<std::uint64_t> woken_at_{0};               // when a kernel last woke the run loop; nanoseconds
-  std::unique_ptr<ForkGuard> guard_;  // From its first moment on, another thread's fork uses all above.
+  // From its first moment on, another thread's fork uses all above. Null where forked processes see nothing of tensors.
+  std::unique_ptr<ForkGuard> guard_;
   RunLoop loop_;
 };
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 

@@ -34,12 +34,13 @@ RunLoop::~RunLoop() {
 }
 
 void RunLoop::run() noexcept {
-  CpuMachine& machine = device_.machine();
+  RealMachine& machine = device_.machine();
   machine.run_loop_is(::gettid());
   PageTable table = device_.empty_table();
   ExecutorOptions options;
   options.migration.keeps_copies = config_.keeps_copies;
   options.migration.keep_dead_blocks = true;
+  options.migration.splits_blocks = machine.has_pieces();
   options.migration.planned_in_flight = std::clamp(machine.device_blocks() / 4, 1u, kPlannedInFlight);
   std::vector<Observer*> observers = observers_;
   std::optional<JournalObserver> journal;

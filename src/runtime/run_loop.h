@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "executor/observed_executor.h"
 #include "journal/journal_file.h"
-#include "machines/cpu/cpu_device.h"
+#include "machines/real/real_device.h"
 #include "runtime/pager_config.h"
 
 namespace spillway {
@@ -18,7 +18,7 @@ namespace spillway {
 class RunLoop {
  public:
   // All outlive it. `journal`: where all is written; null: nowhere.
-  RunLoop(CpuDevice& device, const PagerConfig& config, JournalFile* journal, std::vector<Observer*> observers)
+  RunLoop(RealDevice& device, const PagerConfig& config, JournalFile* journal, std::vector<Observer*> observers)
       : device_(device), config_(config), journal_(journal), observers_(std::move(observers)) {}
   ~RunLoop();  // Stops the machine.
   RunLoop(const RunLoop&) = delete;
@@ -32,7 +32,7 @@ class RunLoop {
   void run() noexcept;
   void fail_for_good(const std::string& message) noexcept;
 
-  CpuDevice& device_;
+  RealDevice& device_;
   const PagerConfig& config_;
   JournalFile* journal_;
   std::vector<Observer*> observers_;

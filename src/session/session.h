@@ -8,8 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
-#include "machines/cpu/disk_wait.h"
 #include "machines/cpu/eviction_method.h"
+#include "machines/real/disk_wait.h"
 #include "runtime/run_figures.h"
 #include "session/published.h"
 

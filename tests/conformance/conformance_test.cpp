@@ -3,13 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
-#include <xxhash.h>
 
-#include <cstring>
 #include <thread>
 
 #include "../cpu/support.h"
 #include "analysis/lifetimes.h"
+#include "arithmetic.h"
 #include "executor/executor_script.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/sim_machine.h"
@@ -33,27 +32,7 @@ PageTable table_for(const Layout& layout, Limits limits) {
   return table;
 }
 
-std::uint32_t kernels_in(const Trace& program) { return static_cast<std::uint32_t>(program.kernels.size()); }
-
-// Lets the executor decide until `over` says that the program has ended and nothing moves.
-template <class Over>
-void run_loop(RuledMachine& machine, PageTable table, Limits limits, std::uint32_t kernels, Over&& over) {
-  Executor executor(std::move(table), {.migration = {.keep_dead_blocks = limits.keep_dead}});
-  // Finds nothing to bring back when the first kernel starts; but a plan with it keeps the copies of all that comes.
-  Plan plan;
-  if (limits.keep_copies) plan.prefetches = {{{0}, {0}, true}};
-  adopt(executor, plan, kernels);
-  std::vector<Command> commands;
-  while (!over() || !machine.idle()) {
-    const auto event = machine.wait();
-    CHECK(event.has_value());
-    commands.clear();
-    executor.on(event->what, commands);
-    CHECK(!executor.failure());
-    machine.submit(commands);
-    executor.check_invariants();
-  }
-}
+ExecutorOptions options_for(Limits limits) { return {.migration = {.keep_dead_blocks = limits.keep_dead}}; }
 
 RuledMachine::Asked run_on_sim(const Trace& program, Limits limits) {
   const Lifetimes lifetimes = analyse_lifetimes(program);
@@ -70,43 +49,11 @@ RuledMachine::Asked run_on_sim(const Trace& program, Limits limits) {
   SimMachine sim(program, lifetimes, layout, rates, std::vector<std::optional<Tier>>(blocks));
   RuledMachine ruled(sim, blocks, limits.device);
   sim.begin_iteration();
-  run_loop(ruled, table_for(layout, limits), limits, kernels_in(program), [&] { return sim.iteration_over(); });
+  Executor executor(table_for(layout, limits), options_for(limits));
+  const auto ran =
+      run_loop(ruled, executor, limits.keep_copies, kernels_in(program), [&] { return sim.iteration_over(); });
+  CHECK(ran.has_value());
   return ruled.asked();
-}
-
-// A kernel's arithmetic: what it writes depends on every byte that it reads, and on which kernel and block it is.
-std::uint64_t digest(const std::byte* block, std::uint64_t sum) {
-  return XXH3_64bits_withSeed(block, kBlockBytes.value, sum);
-}
-void write_result(std::byte* block, std::uint64_t result) {
-  constexpr std::size_t kPage = 4096;
-  std::memcpy(block, &result, sizeof result);
-  for (std::size_t done = sizeof result; done < kBlockBytes.value; done *= 2) std::memcpy(block + done, block, done);
-  for (std::size_t at = 0; at < kBlockBytes.value; at += kPage) std::memcpy(block + at, &at, sizeof at);
-}
-template <class Memory>
-std::uint64_t compute(std::span<const BlockAccess> accesses, std::uint64_t kernel, Memory&& memory) {
-  std::uint64_t sum = kernel;
-  for (const BlockAccess& access : accesses)
-    for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-      if (access.writes)
-        write_result(memory(block), sum + block.value);
-      else
-        sum = digest(memory(block), sum);
-  return sum;
-}
-
-// The results of all kernels in a run without limits.
-std::vector<std::uint64_t> run_in_plain_memory(const Trace& program) {
-  const Layout layout = plain_layout(program);
-  std::vector<std::vector<std::byte>> blocks(layout.block_bytes.size());
-  std::vector<std::uint64_t> sums;
-  for (const Kernel& kernel : program.kernels)
-    sums.push_back(compute(layout.accesses(program, kernel), sums.size(), [&](BlockId block) {
-      blocks[block.value].resize(kBlockBytes.value);
-      return blocks[block.value].data();
-    }));
-  return sums;
 }
 
 // Gives back in `limits` what the machine has for blocks: the copying path needs some of its frames for itself.
@@ -146,13 +93,15 @@ RuledMachine::Asked run_on_cpu(const Trace& program, Limits& limits, EvictionMet
   bool last_touched = false;
   PageTable table = table_for(layout, limits);
   table.add_blocks(1, kBlockBytes);
-  run_loop(ruled, std::move(table), limits, kernels_in(program), [&] {
+  Executor executor(std::move(table), options_for(limits));
+  const auto ran = run_loop(ruled, executor, limits.keep_copies, kernels_in(program), [&] {
     cpu.check_invariants();
     last_touched |= !ruled.asked().populated.empty() && ruled.asked().populated.back().value == blocks;
     return ended && last_touched;
   });
+  CHECK(ran.has_value());
   script.join();
-  EXPECT_EQ(sums, run_in_plain_memory(program));
+  EXPECT_EQ(sums, run_in_plain_memory(program, layout));
   // What kernels say they write is what they write.
   EXPECT_EQ(cpu.stats().dropped_clean(), kBlockBytes * ruled.asked().dropped_clean);
   EXPECT_EQ(cpu.stats().unseen_writes(), 0u);

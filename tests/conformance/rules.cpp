@@ -27,9 +27,9 @@ void RuledMachine::submit(std::span<const Command> commands) {
       CHECK(moves_.emplace(move->id.value, *move).second);
       for_each(move->blocks, [&](BlockId block) {
         CHECK(where_[block.value] == move->from);
-        if (move->from == Tier::device) CHECK(has_copy_[block.value] == move->clean);
-        if (move->to == Tier::device && move->clean) CHECK(move->from == Tier::ssd);
-        has_copy_[block.value] = false;
+        if (move->from == Tier::device) CHECK((copy_[block.value] == move->to) == move->clean);
+        if (move->from == Tier::device) CHECK(!copy_[block.value] || move->clean);
+        copy_[block.value].reset();
         asked_.moved(move->from, move->to).push_back(block);
         asked_.dropped_clean += move->clean && move->from == Tier::device;
       });
@@ -45,12 +45,12 @@ void RuledMachine::submit(std::span<const Command> commands) {
     } else if (const auto* discard = std::get_if<Discard>(&command)) {
       for_each(discard->blocks, [&](BlockId block) {
         asked_.discarded.push_back(block);
-        if (where_[block.value] == Tier::device && discard->tier == Tier::ssd) {
-          CHECK(has_copy_[block.value]);
-          has_copy_[block.value] = false;
+        if (where_[block.value] == Tier::device && discard->tier != Tier::device) {
+          CHECK(copy_[block.value] == discard->tier);
+          copy_[block.value].reset();
           return;
         }
-        CHECK(where_[block.value] == discard->tier && !has_copy_[block.value]);
+        CHECK(where_[block.value] == discard->tier && !copy_[block.value]);
         where_[block.value].reset();
       });
       if (discard->tier == Tier::device) in_use_ -= discard->blocks.count;
@@ -76,7 +76,7 @@ Result<Stamped> RuledMachine::wait() {
     if ((move.from == Tier::device) == done) in_use_ -= move.blocks.count;
     set(move.blocks, done ? move.to : move.from);
     if (done && move.to == Tier::device && move.clean)
-      for_each(move.blocks, [&](BlockId block) { has_copy_[block.value] = true; });
+      for_each(move.blocks, [&](BlockId block) { copy_[block.value] = move.from; });
   };
   if (const auto* done = std::get_if<MoveDone>(&event->what)) land(done->move, true);
   if (const auto* failed = std::get_if<MoveFailed>(&event->what)) land(failed->move, false);
@@ -90,7 +90,7 @@ Result<Stamped> RuledMachine::wait() {
   if (const auto* ended = std::get_if<KernelDone>(&event->what)) {
     CHECK(!waiting_.contains(ended->launch));
     for (const BlockRange& blocks : written_.at(ended->launch))
-      for_each(blocks, [&](BlockId block) { CHECK(!has_copy_[block.value]); });
+      for_each(blocks, [&](BlockId block) { CHECK(!copy_[block.value]); });
     written_.erase(ended->launch);
   }
   if (const auto* fault = std::get_if<Faulted>(&event->what))

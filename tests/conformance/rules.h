@@ -22,7 +22,7 @@ class RuledMachine final : public Machine {
   };
 
   RuledMachine(Machine& machine, std::uint32_t blocks, std::uint64_t device_blocks)
-      : machine_(machine), device_blocks_(device_blocks), where_(blocks), has_copy_(blocks) {}
+      : machine_(machine), device_blocks_(device_blocks), where_(blocks), copy_(blocks) {}
 
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
@@ -37,7 +37,7 @@ class RuledMachine final : public Machine {
   Machine& machine_;
   std::uint64_t device_blocks_, in_use_ = 0;             // frames: mapped, leaving and arriving
   std::vector<std::optional<Tier>> where_;               // the only copy; nothing: no bytes, or on their way
-  std::vector<bool> has_copy_;                           // on the SSD, of what is on the device
+  std::vector<std::optional<Tier>> copy_;                // of what is on the device: where else it is
   std::map<LaunchId, std::vector<BlockRange>> written_;  // by kernels that are not done
   std::map<std::uint32_t, Move> moves_;                  // that have not been answered
   std::set<LaunchId> waiting_;                           // for their Launch

@@ -21,7 +21,7 @@ TEST_P(CpuMachineTest, ACleanBlockLeavesWithoutBeingWritten) {
   EXPECT_EQ(resident_bytes(rig.machine->range()), 0u);
   EXPECT_TRUE(rig.move(4, {{0}, 1}, Tier::ssd, Tier::device));
   EXPECT_TRUE(holds(rig.block(0), kBlock, 1));
-  const CpuStats& stats = rig.machine->stats();
+  const MachineStats& stats = rig.machine->stats();
   EXPECT_EQ(stats.written(), kBlockBytes);
   EXPECT_EQ(stats.moved(Tier::device, Tier::ssd), kBlockBytes);
   EXPECT_EQ(stats.dropped_clean(), kBlockBytes);

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "in_child.h"
-#include "machines/cpu/block_io.h"
+#include "machines/real/block_io.h"
 #include "pager_support.h"
 #include "random_program.h"
 
@@ -86,7 +86,8 @@ TEST_P(ForkTest, WhatItsParentDoesNextIsNotShownToAChild) {
       fill(kept[index], kLarge, 100 * static_cast<std::size_t>(round) + index);
   EXPECT_TRUE(succeeded(child.status_after_go()));
   EXPECT_TRUE(all_hold(kept, 200));
-  EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config().device + config().host).value);
+  EXPECT_LE(resident_bytes(pager->cpu()->machine().range()) + resident_bytes(pager->cpu()->machine().staging()),
+            (config().device + config().host).value);
 }
 
 TEST_P(ForkTest, EachOfManyChildrenSeesItsOwnMomentAndLeavesNothing) {

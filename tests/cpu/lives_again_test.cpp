@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "machine_rig.h"
-#include "machines/cpu/clock.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 namespace {

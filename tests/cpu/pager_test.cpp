@@ -88,7 +88,8 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
         program.finish();
       });
     for (std::thread& thread : threads) thread.join();
-    EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+    EXPECT_LE(resident_bytes(pager->cpu()->machine().range()) + resident_bytes(pager->cpu()->machine().staging()),
+              (config.device + config.host).value);
     pager.reset();
     const auto again = [](const std::string&, Bytes) -> std::unique_ptr<OnlinePolicy> {
       return std::make_unique<Liar>();
@@ -122,7 +123,8 @@ TEST_P(PagerTest, RandomProgramsSeeTheBytesThatTheyWroteWithinTheBudget) {
       });
     for (std::thread& thread : threads) thread.join();
     pager->script_ends();  // All that has moved has been told.
-    const std::uint64_t held = resident_bytes(pager->range()) + resident_bytes(pager->staging());
+    const std::uint64_t held =
+        resident_bytes(pager->cpu()->machine().range()) + resident_bytes(pager->cpu()->machine().staging());
     EXPECT_LE(held, (config.device + config.host).value);
     const MemoryFigures stats = pager->stats();
     EXPECT_LE(stats.peak.device, config.device);
@@ -232,7 +234,8 @@ TEST_P(PagerTest, EveryByteOfTwiceTheBudgetComesBackAndTheKernelNeverCountsMoreT
   if (!kSanitized) {  // Their shadow memory counts, too.
     EXPECT_LE(most, (config.device + config.host).value + kOtherMemory);
   }
-  EXPECT_LE(resident_bytes(pager->range()) + resident_bytes(pager->staging()), (config.device + config.host).value);
+  EXPECT_LE(resident_bytes(pager->cpu()->machine().range()) + resident_bytes(pager->cpu()->machine().staging()),
+            (config.device + config.host).value);
 }
 
 // Also before anything is planned; what is written through a pointer is, and nothing else.

@@ -19,7 +19,7 @@
 
 #include "machines/cpu/choose_eviction.h"
 #include "machines/cpu/cpu_machine.h"
-#include "machines/cpu/memory_range.h"
+#include "machines/real/memory_range.h"
 
 namespace spillway {
 

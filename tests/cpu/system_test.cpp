@@ -155,7 +155,7 @@ TEST_P(PagerSystemTest, AScriptThatClosesAllDescriptorsEndsRatherThanReadingZero
 // One kernel that does nothing, and a plan for it that is followed from now on.
 std::shared_ptr<const RunPlan> follow_a_plan(Pager& pager) {
   FollowedPlan followed{.id = {1}, .kernels = 1, .births = {{}}};
-  followed.homes = {{{pager.range().blocks() - 1}, 1}};
+  followed.homes = {{{pager.cpu()->machine().blocks() - 1}, 1}};
   followed.rows = {{followed.homes.front(), {{0}}}};
   const auto plan = std::make_shared<const RunPlan>(std::move(followed));
   pager.adopt({plan, &plan->followed});

@@ -136,6 +136,10 @@ constexpr auto any_node_set = [](Shim& shim, CUgraphExec executable, CUgraphNode
   }
 };
 constexpr auto unloading = [](Shim& shim, auto...) { shim.scanner.forget_layouts(); };
+constexpr auto stream_ending = [](Shim& shim, CUstream stream) {
+  if (LaunchObserver* const observer = shim.observer(); observer != nullptr && !is_reporting)
+    observer->stream_ends(stream);
+};
 constexpr auto capturing = [](Shim& shim, auto...) { shim.has_captured.store(true, std::memory_order_relaxed); };
 
 // Note [Which version]
@@ -273,6 +277,8 @@ std::span<const Gate> gates() {
     SPILLWAY_AFTER(cuDevicePrimaryCtxReset, 7000, cuDevicePrimaryCtxReset, , unloading),
     SPILLWAY_AFTER(cuDevicePrimaryCtxRelease, 11000, cuDevicePrimaryCtxRelease_v2, , unloading),
     SPILLWAY_AFTER(cuDevicePrimaryCtxReset, 11000, cuDevicePrimaryCtxReset_v2, , unloading),
+    SPILLWAY_AFTER(cuStreamDestroy, 2000, cuStreamDestroy, , stream_ending),
+    SPILLWAY_AFTER(cuStreamDestroy, 4000, cuStreamDestroy_v2, , stream_ending),
     SPILLWAY_AFTER(cuStreamBeginCapture, 10000, cuStreamBeginCapture, , capturing),
     SPILLWAY_AFTER(cuStreamBeginCapture, 10000, cuStreamBeginCapture, _ptsz, capturing),
     SPILLWAY_AFTER(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, , capturing),

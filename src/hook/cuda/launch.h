@@ -44,6 +44,8 @@ class LaunchObserver {
   virtual bool before(const CudaLaunch& launch) noexcept = 0;
   // After the driver has been asked; `result` is its CUresult. Not called where before() said false.
   virtual void after(const CudaLaunch& launch, int result) noexcept = 0;
+  // Before the driver destroys a stream: another one may get its handle.
+  virtual void stream_ends(CUstream_st*) noexcept {}
 
  protected:
   ~LaunchObserver() = default;

@@ -16,7 +16,7 @@
 #include "hook/torch/plain_memory.h"
 #include "hook/torch/storages.h"
 #include "hook/torch/tensor_memory.h"
-#include "machines/cpu/disk_wait.h"
+#include "machines/real/disk_wait.h"
 #include "recorder/follower.h"
 #include "recorder/recorder.h"
 #include "recorder/training_phases.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "machines/cpu/watched_io.h"
+#include "machines/real/watched_io.h"
 #include "runtime/pager.h"
 #include "runtime/planning.h"
 #include "runtime/run_policy.h"
@@ -24,7 +24,7 @@ class PagedMemory final : public TensorMemory {
   }
   void free(void* memory) override { pager_->free(memory); }
   bool contains(const void* memory) const override { return pager_->contains(memory); }
-  std::span<std::byte> range() const override { return {pager_->range().begin(), pager_->range().bytes()}; }
+  std::span<std::byte> range() const override { return pager_->range(); }
   bool is_short() const override { return pager_->is_short(); }
   std::uint32_t most_blocks() const override { return pager_->most_blocks(); }
   bool is_served() const override { return pager_->is_served(); }
@@ -91,9 +91,9 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     ::_exit(1);
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config)));
-  session.state.eviction_path = pager->eviction_method();
+  session.state.eviction_path = pager->cpu()->eviction_method();
   session.state.journalled = pager->has_journal() ? 1 : 0;
-  if (pager->eviction_method() == EvictionMethod::copy)
+  if (pager->cpu()->eviction_method() == EvictionMethod::copy)
     add_notice(session,
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");

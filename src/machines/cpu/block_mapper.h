@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "executor/machine.h"
-#include "machines/cpu/memory_range.h"
 #include "machines/cpu/userfault.h"
+#include "machines/real/memory_range.h"
 
 namespace spillway {
 

@@ -8,14 +8,14 @@
 #include <thread>
 #include <vector>
 
-#include "machines/cpu/doorbell.h"
 #include "machines/cpu/fault_queue.h"
-#include "machines/cpu/inbox.h"
-#include "machines/cpu/stall_clock.h"
-#include "machines/cpu/streams.h"
-#include "machines/cpu/transfer_meter.h"
-#include "machines/cpu/transfer_queue.h"
-#include "machines/cpu/watched_io.h"
+#include "machines/real/doorbell.h"
+#include "machines/real/inbox.h"
+#include "machines/real/stall_clock.h"
+#include "machines/real/streams.h"
+#include "machines/real/transfer_meter.h"
+#include "machines/real/transfer_queue.h"
+#include "machines/real/watched_io.h"
 
 namespace spillway {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/files.h"
-#include "machines/cpu/memory_range.h"
 #include "machines/cpu/userfault.h"
+#include "machines/real/memory_range.h"
 
 namespace spillway {
 namespace {

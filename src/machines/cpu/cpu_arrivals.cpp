@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "machines/cpu/clock.h"
 #include "machines/cpu/cpu_machine.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 namespace {

@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "machines/cpu/clock.h"
 #include "machines/cpu/cpu_machine.h"
+#include "machines/real/clock.h"
 
 // See Note [Forked children].
 namespace spillway {

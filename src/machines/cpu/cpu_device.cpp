@@ -1,6 +1,5 @@
 #include "machines/cpu/cpu_device.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,23 +13,9 @@
 #include "base/text.h"
 #include "machines/cpu/budgets.h"
 #include "machines/cpu/choose_eviction.h"
-#include "machines/cpu/ring.h"
+#include "machines/real/ring.h"
 
 namespace spillway {
-namespace {
-
-// Blocks that are never promised: a block on its way counts on two tiers, and something must be able to move.
-constexpr std::uint32_t kSlackBlocks = 16;
-
-// Where it cannot be had nobody waits for it.
-std::optional<UniqueFd> open_teardown(const std::string& path) {
-  const int fd = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  return UniqueFd(fd);
-}
-
-}  // namespace
-
 Result<CpuDevice::Found> CpuDevice::check(const CpuDeviceConfig& config) {
   TRY(const FrameCounts frames, frames_for(config.device, config.host, config.check_least_budget));
   TRY(SpillFile file, SpillFile::open(config.ssd_directory, config.ssd_capacity));
@@ -54,12 +39,7 @@ Result<CpuDevice::Found> CpuDevice::check(const CpuDeviceConfig& config) {
 Result<std::unique_ptr<CpuDevice>> CpuDevice::open(CpuDeviceConfig config) {
   TRY(const FrameCounts frames, frames_for(config.device, config.host, config.check_least_budget));
   TRY(const EvictionMethod method, choose(config.method));
-  std::unique_ptr<SpillFile> file;
-  {
-    const DiskWait wait(config.disk_waits, WaitsFor::space);
-    TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
-    file = std::make_unique<SpillFile>(std::move(opened));
-  }
+  TRY(auto file, open_file(config));
   const auto teardown = open_teardown(config.teardown_path);
   TRY(auto machine, CpuMachine::make({.device_frames = frames.device,
                                       .host_frames = frames.host,
@@ -76,84 +56,18 @@ Result<std::unique_ptr<CpuDevice>> CpuDevice::open(CpuDeviceConfig config) {
 
 void CpuDevice::abandon() {
   static_cast<void>(machine_.release());
-  static_cast<void>(file_.release());
+  abandon_file();
 }
 
-PageTable CpuDevice::empty_table() const {
-  PageTable table({kBlockBytes * machine_->device_blocks(), kBlockBytes * (config_.host.value / kBlockBytes.value),
-                   kBlockBytes * file_->capacity_slots()});
-  table.add_blocks(machine_->range().blocks(), kBlockBytes);
-  return table;
+std::string CpuDevice::kept_for_others() const {
+  if (slots_for_children_ == 0) return {};
+  return fmt::format(" and {} are kept for forked processes (fewer workers need less)",
+                     to_text(kBlockBytes * slots_for_children_));
 }
 
-std::string CpuDevice::explain(const Failure& failure) const {
-  const int error = machine_->stats().last_transfer_error();
-  const std::string_view remedy =
-      error == EFBIG   ? "; the script has lowered its limit on file sizes (ulimit -f)"
-      : error == EROFS ? "; the file system there takes no more writes, as after an error of its disk: see dmesg, or "
-                         "name another directory with --ssd"
-                       : "";
-  const std::string cause =
-      error == 0 ? "" : fmt::format(" (the last transfer that failed: {}{})", errno_text(error), remedy);
-  switch (failure.kind) {
-    case Failure::Kind::no_room:
-      return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",
-                         to_text(failure.bytes), cause, to_text(config_.device), to_text(config_.host),
-                         to_text(kBlockBytes * file_->capacity_slots()), config_.ssd_directory);
-    case Failure::Kind::device_too_small:
-      return fmt::format(
-          "device memory {} is {} too small for what has to be there at a time; give more with "
-          "--device-memory",
-          to_text(config_.device), to_text(failure.bytes));
-    case Failure::Kind::unreadable:
-      return fmt::format(
-          "{} cannot be read back from {}{}; the tensors in them are lost. Check the device's health, or "
-          "name another directory with --ssd",
-          to_text(failure.bytes), config_.ssd_directory, cause);
-  }
-  return "unknown failure";
-}
-
-// So that these blocks can be stored.
-std::uint64_t CpuDevice::slots_needed(std::uint64_t blocks) const {
-  const std::uint64_t in_memory = machine_->device_blocks() + config_.host.value / kBlockBytes.value;
-  const std::uint64_t needed = blocks + kSlackBlocks;
-  return needed <= in_memory ? 0 : needed - in_memory;
-}
-
-bool CpuDevice::could_store(std::uint64_t blocks) const { return slots_needed(blocks) <= file_->capacity_slots(); }
-
-// Nothing is granted that could not be stored: what memory cannot hold has its space on the SSD.
-Result<> CpuDevice::promise(std::uint64_t blocks) {
+std::uint32_t CpuDevice::slots_of_others() {
   forget_ended_children();
-  const std::uint64_t slots = slots_needed(blocks) + slots_for_children_;
-  if (slots <= file_->reserved_slots()) return {};
-  if (slots > file_->capacity_slots()) return fail(Errc::out_of_memory, "");
-  const DiskWait wait(config_.disk_waits, WaitsFor::space);
-  return file_->reserve(static_cast<std::uint32_t>(slots));
-}
-
-// What is clean has a slot while it is on the device. Copies give way where that is not had.
-void CpuDevice::promise_copies(std::uint64_t blocks) {
-  forget_ended_children();
-  const DiskWait wait(config_.disk_waits, WaitsFor::space);
-  file_->reserve_if_plenty(static_cast<std::uint32_t>(blocks + kSlackBlocks + slots_for_children_));
-}
-
-std::unexpected<Error> CpuDevice::no_room(Bytes wanted, Tensors already, std::string_view reason) const {
-  std::string text = fmt::format("no room for {}: tensors take {} already", to_text(wanted), to_text(already.bytes));
-  // What small tensors leave of their blocks when they die serves small ones only.
-  const Bytes blocks = kBlockBytes * already.blocks;
-  if (blocks > already.bytes) text += fmt::format(" in {} of blocks of {}", to_text(blocks), to_text(kBlockBytes));
-  text += fmt::format("; device memory {}, host memory {}, ssd {} in {}; of all that {} stay free for moves",
-                      to_text(config_.device), to_text(config_.host), to_text(kBlockBytes * file_->capacity_slots()),
-                      config_.ssd_directory, to_text(kBlockBytes * kSlackBlocks));
-  if (slots_for_children_ != 0)
-    text += fmt::format(" and {} are kept for forked processes (fewer workers need less)",
-                        to_text(kBlockBytes * slots_for_children_));
-  text += "; ";
-  text += reason.empty() ? file_->remedy() : reason;
-  return fail(Errc::out_of_memory, std::move(text));
+  return slots_for_children_;
 }
 
 void CpuDevice::forget_ended_children() {
@@ -176,12 +90,12 @@ std::optional<CpuDevice::Fork> CpuDevice::begin_fork() {
 // of tensors; half of what there is where that is too little, and the script needs the other half.
 void CpuDevice::promise_children(std::uint32_t slots, std::uint64_t blocks_of_tensors) {
   forget_ended_children();
-  const std::uint64_t own = slots_needed(blocks_of_tensors), all = file_->capacity_slots();
+  const std::uint64_t own = slots_needed(blocks_of_tensors), all = file().capacity_slots();
   const std::uint64_t rest = own < all ? all - own : 0;
   // What has been promised already stands.
   const std::uint64_t promised = slots <= rest ? slots : std::max<std::uint64_t>(rest / 2, slots_for_children_);
   const DiskWait wait(config_.disk_waits, WaitsFor::space);
-  if (own + promised <= all && file_->reserve(static_cast<std::uint32_t>(own + promised)))
+  if (own + promised <= all && file().reserve(static_cast<std::uint32_t>(own + promised)))
     slots_for_children_ = static_cast<std::uint32_t>(promised);
   machine_->children().allow(slots_for_children_);
 }

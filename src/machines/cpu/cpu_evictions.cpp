@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "machines/cpu/clock.h"
 #include "machines/cpu/cpu_machine.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "base/files.h"
-#include "machines/cpu/clock.h"
-#include "machines/cpu/ring.h"
+#include "machines/real/clock.h"
+#include "machines/real/ring.h"
 
 namespace spillway {
 namespace {
@@ -22,12 +22,11 @@ constexpr std::chrono::microseconds kRetry{1000};
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
                        MemoryRange range, ForkedChildren children, MemoryRange buffers_for_children)
-    : options_(options),
+    : RealMachine(std::move(bell), options.range_blocks),
+      options_(options),
       file_(file),
-      bell_(std::move(bell)),
       userfault_(std::move(userfault)),
       range_(std::move(range)),
-      inbox_(options.range_blocks, bell_),
       blocks_(options.range_blocks),
       mapped_(new std::atomic<bool>[options.range_blocks] {}),
       children_({range_, inbox_, stats_, options_.on_child_ended}, port_for_children(), std::move(children),
@@ -65,9 +64,10 @@ CpuMachine::~CpuMachine() {
   }
 }
 
-void CpuMachine::stop() {
-  stop_.store(true, std::memory_order_release);
-  bell_.ring();
+bool CpuMachine::are_there(BlockRange blocks) const {
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    if (!is_mapped(block)) return false;
+  return true;
 }
 
 std::vector<int> CpuMachine::descriptors() const {
@@ -79,17 +79,7 @@ void CpuMachine::submit(std::span<const Command> commands) {
   pump();
 }
 
-void CpuMachine::tell_all(Nanos patience) {
-  if (bell_.is_lost()) return;  // The script ends well; who would hear it?
-  inbox_.end();
-  static_cast<void>(told_.try_acquire_for(std::chrono::nanoseconds(patience.value)));
-}
-
-void CpuMachine::handle(const Launch& command) {
-  const auto [stream, serial] = command.launch;
-  launches_[stream.value].store(serial, std::memory_order_release);
-  launches_[stream.value].notify_all();
-}
+void CpuMachine::handle(const Launch& command) { let_go(command.launch); }
 
 Result<Stamped> CpuMachine::wait() {
   for (;;) {
@@ -169,6 +159,8 @@ std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<c
     case Inbox::Kind::adopted:
       CHECK(message.adopted < batch_.plans.size());
       return Adopted{std::move(batch_.plans[message.adopted])};
+    case Inbox::Kind::missing:
+      CHECK(false && "page faults say what is missing");
     case Inbox::Kind::forking:
       children_.take_snapshot(message.fork, UniqueFd(message.socket));
       return std::nullopt;

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -15,21 +14,17 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "executor/machine.h"
-#include "machines/cpu/block_io.h"
 #include "machines/cpu/block_mapper.h"
 #include "machines/cpu/children/child_server.h"
 #include "machines/cpu/content_hash.h"
-#include "machines/cpu/cpu_stats.h"
-#include "machines/cpu/doorbell.h"
 #include "machines/cpu/eviction_method.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/fault_reader.h"
-#include "machines/cpu/inbox.h"
-#include "machines/cpu/memory_range.h"
-#include "machines/cpu/spill_file.h"
-#include "machines/cpu/stall_clock.h"
-#include "machines/cpu/streams.h"
-#include "machines/cpu/transfer_queue.h"
+#include "machines/real/block_io.h"
+#include "machines/real/memory_range.h"
+#include "machines/real/real_machine.h"
+#include "machines/real/spill_file.h"
+#include "machines/real/transfer_queue.h"
 #include "memory/block_state.h"
 #include "memory/pieces.h"
 
@@ -85,7 +80,7 @@ struct CpuMachineOptions {
 // What is urgent goes first here, but a disk serves what it has been given in its own order: a block that a kernel
 // waits for comes after all that is under way. A few blocks of 2 MiB keep a disk as busy as many do, so no more planned
 // ones are given to it at a time (UnderWay).
-class CpuMachine final : public Machine {
+class CpuMachine final : public RealMachine {
  public:
   // The spill file outlives the machine.
   static Result<std::unique_ptr<CpuMachine>> make(const CpuMachineOptions& options, SpillFile& file);
@@ -95,32 +90,23 @@ class CpuMachine final : public Machine {
   // Fails with Errc::unavailable after stop(); any other failure is the end of what can be served.
   Result<Stamped> wait() override;
 
-  // Whether wait() would tell one at once. For the run loop.
-  bool has_events() const { return !answers_.empty() || !faults_.empty() || batch_at_ < batch_.messages.size(); }
+  bool has_events() const override {
+    return !answers_.empty() || !faults_.empty() || batch_at_ < batch_.messages.size();
+  }
+  // For the few faults that the run loop may have itself.
+  void run_loop_is(pid_t thread) override { reader_->run_loop_is(thread); }
 
-  // Makes wait() fail.
-  void stop();
-  bool stopped() const { return stop_.load(std::memory_order_acquire); }
-  // Returns when wait() has told all that has been posted until now, and was called again; or when patience is over.
-  void tell_all(Nanos patience);
-  // Which thread calls wait(), for the few faults that it may have itself.
-  void run_loop_is(pid_t thread) { reader_->run_loop_is(thread); }
-
-  Inbox& inbox() { return inbox_; }
-  Streams& streams() { return streams_; }
+  std::byte* begin() const override { return range_.begin(); }
+  std::uint32_t device_blocks() const override { return mapper_->device_blocks(); }
+  bool are_there(BlockRange blocks) const override;
+  bool has_pieces() const override { return true; }
   const MemoryRange& range() const { return range_; }
   const MemoryRange& staging() const { return mapper_->staging(); }
-  std::uint32_t device_blocks() const { return mapper_->device_blocks(); }
-  const CpuStats& stats() const { return stats_; }
   ChildServer& children() { return children_; }
-  StallClock& stall() { return stall_; }
-  const StallClock& stall() const { return stall_; }
   // Whether a touch would not fault now. Any thread; it may have changed when the caller looks.
   bool is_mapped(BlockId block) const {
     return is_piece(block) ? at(block).is_mapped : mapped_[block.value].load(std::memory_order_relaxed);
   }
-  // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
-  std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
   std::vector<int> descriptors() const;  // all that a forked child should close
 
   // CHECKs that what is counted as in use is what blocks and moves hold; O(blocks). For the run loop of tests.
@@ -257,26 +243,18 @@ class CpuMachine final : public Machine {
 
   CpuMachineOptions options_;
   SpillFile& file_;
-  Doorbell bell_;
   Userfault userfault_;
   MemoryRange range_;
-  Inbox inbox_;
-  Streams streams_;
   std::unique_ptr<BlockMapper> mapper_;
   int ring_descriptor_ = -1;
   std::unique_ptr<BlockIo> io_;
   FaultQueue fault_queue_;
   std::unique_ptr<FaultReader> reader_;
-  CpuStats stats_;
-  StallClock stall_;
-  std::atomic<bool> stop_{false};
-  std::counting_semaphore<> told_{0};
 
   using Pieces = std::array<Block, kPiecesPerBlock>;
   std::vector<Block> blocks_;
   std::unordered_map<BlockId, std::unique_ptr<Pieces>> pieces_;  // of split blocks
   std::unique_ptr<std::atomic<bool>[]> mapped_;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
   std::unordered_map<std::uint32_t, Job> jobs_;
   TransferQueue writes_, reads_;
   TransferQueue chunks_;  // reads that have their buffers, and whose turn has not come

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "machines/cpu/clock.h"
 #include "machines/cpu/copy_block.h"
 #include "machines/cpu/cpu_machine.h"
+#include "machines/real/clock.h"
 
 // See Note [Pieces].
 namespace spillway {

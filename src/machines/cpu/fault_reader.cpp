@@ -6,8 +6,8 @@
 #include <array>
 #include <cerrno>
 
-#include "machines/cpu/clock.h"
 #include "machines/cpu/quiet_thread.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 namespace {

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "base/result.h"
-#include "machines/cpu/doorbell.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/userfault.h"
+#include "machines/real/doorbell.h"
 
 namespace spillway {
 

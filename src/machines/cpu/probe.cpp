@@ -17,12 +17,12 @@
 #include "base/files.h"
 #include "base/median.h"
 #include "machines/cpu/choose_eviction.h"
-#include "machines/cpu/clock.h"
-#include "machines/cpu/memory_range.h"
 #include "machines/cpu/quiet_thread.h"
-#include "machines/cpu/ring.h"
-#include "machines/cpu/spill_file.h"
 #include "machines/cpu/userfault.h"
+#include "machines/real/clock.h"
+#include "machines/real/memory_range.h"
+#include "machines/real/ring.h"
+#include "machines/real/spill_file.h"
 
 namespace spillway {
 namespace {

@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "machines/cpu/choose_eviction.h"
-#include "machines/cpu/doorbell.h"
 #include "machines/cpu/fault_queue.h"
 #include "machines/cpu/fault_reader.h"
-#include "machines/cpu/memory_range.h"
+#include "machines/real/doorbell.h"
+#include "machines/real/memory_range.h"
 
 namespace spillway {
 namespace {

@@ -12,6 +12,11 @@ std::string CudaDriver::text_of(CUresult result) const {
   return fmt::format("{}: {}", name, words);
 }
 
+Result<> CudaDriver::check(CUresult result, std::string_view what) const {
+  if (result == CUDA_SUCCESS) return {};
+  return fail(Errc::unavailable, fmt::format("cannot {} on the GPU ({})", what, text_of(result)));
+}
+
 Result<CudaDriver> load_cuda_driver(const char* library) {
   void* handle = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)

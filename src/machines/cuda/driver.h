@@ -3,6 +3,7 @@
 #include <cuda.h>
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -16,9 +17,10 @@ namespace spillway {
   X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                           \
   X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxSynchronize)                                      \
   X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                                            \
-  X(cuStreamCreate) X(cuStreamSynchronize) X(cuStreamQuery)                                               \
+  X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)       \
+  X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)               \
   X(cuMemAlloc) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)         \
-  X(cuMemAllocHost) X(cuMemHostRegister) X(cuMemHostUnregister)                                           \
+  X(cuMemAllocHost) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)                          \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)     \
   X(cuMemSetAccess) X(cuMemGetAllocationGranularity)
 // clang-format on
@@ -32,6 +34,8 @@ struct CudaDriver {
 
   // "CUDA_ERROR_OUT_OF_MEMORY: out of memory"
   std::string text_of(CUresult result) const;
+  // Errc::unavailable unless it is CUDA_SUCCESS: "cannot map a block on the GPU (CUDA_ERROR_...)" for "map a block".
+  Result<> check(CUresult result, std::string_view what) const;
 };
 
 // Loads the library and looks all functions up, but starts nothing. It stays loaded. Errc::unavailable if there is

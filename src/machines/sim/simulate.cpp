@@ -264,7 +264,9 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   }
   Executor executor(page_table(layout, placed.tiers, limits),
                     {.kernels_fault = traits.kernels_fault,
-                     .migration = {.victims_to_host = traits.uses_host, .keeps_copies = traits.keeps_copies}},
+                     .migration = {.victims_to_host = traits.uses_host,
+                                   .keeps_copies = traits.keeps_copies,
+                                   .host_keeps_copies = machine.host.keeps_copies != 0}},
                     traits.online ? traits.online(limits.device) : nullptr);
   std::vector<Command> commands;
   if (plan != nullptr) {

@@ -10,13 +10,13 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
-#include "machines/cpu/block_io.h"
 #include "machines/cpu/children/fork_gate.h"
 #include "machines/cpu/children/forked_children.h"
 #include "machines/cpu/children/kept_blocks.h"
-#include "machines/cpu/cpu_stats.h"
-#include "machines/cpu/inbox.h"
-#include "machines/cpu/memory_range.h"
+#include "machines/real/block_io.h"
+#include "machines/real/inbox.h"
+#include "machines/real/machine_stats.h"
+#include "machines/real/memory_range.h"
 
 namespace spillway {
 
@@ -45,7 +45,7 @@ class ChildServer {
   struct Surroundings {
     const MemoryRange& range;
     Inbox& inbox;
-    CpuStats& stats;
+    MachineStats& stats;
     const std::function<void(std::string_view)>& on_child_ended;
   };
   ChildServer(Surroundings machine, KeptBlocks::Port port, ForkedChildren children, MemoryRange buffers);

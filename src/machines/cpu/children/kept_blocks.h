@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "machines/cpu/block_io.h"
 #include "machines/cpu/children/snapshots.h"
+#include "machines/real/block_io.h"
 
 namespace spillway {
 

@@ -1,4 +1,4 @@
-#include "machines/cpu/spill_file.h"
+#include "machines/real/spill_file.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

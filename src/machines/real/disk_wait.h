@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "machines/cpu/clock.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 

@@ -1,4 +1,4 @@
-#include "machines/cpu/spill_file.h"
+#include "machines/real/spill_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "executor/machine.h"
-#include "machines/cpu/doorbell.h"
+#include "machines/real/doorbell.h"
 
 namespace spillway {
 
@@ -20,7 +20,7 @@ namespace spillway {
 // The mutex is a leaf: whoever holds it touches nothing but the lists here, so nobody faults while holding it.
 class Inbox {
  public:
-  enum class Kind : std::uint8_t { allocated, freed, adopted, kernel_ready, kernel_done, forking, end };
+  enum class Kind : std::uint8_t { allocated, freed, adopted, kernel_ready, kernel_done, missing, forking, end };
   struct Message {
     Kind kind;
     LaunchId launch{};
@@ -53,6 +53,8 @@ class Inbox {
   // `urgent`: something is to be done at once, so the loop is woken. A kernel that waits is done after its Launch only.
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(LaunchId launch, bool urgent = false);
+  // The stream waits for these blocks, where no page fault says so. The caller rings.
+  void missing(StreamId stream, BlockRange blocks);
 
   void forking(std::uint32_t fork, UniqueFd socket);
   void end();  // Somebody waits until all before it has been told.

@@ -1,4 +1,4 @@
-#include "machines/cpu/ring.h"
+#include "machines/real/ring.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "machines/cpu/stall_clock.h"
+#include "machines/real/stall_clock.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "machines/cpu/ring.h"
+#include "machines/real/ring.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <optional>
 #include <thread>
 
-#include "machines/cpu/memory_range.h"
-#include "machines/cpu/spill_file.h"
+#include "machines/real/memory_range.h"
+#include "machines/real/spill_file.h"
 
 namespace spillway {
 namespace {

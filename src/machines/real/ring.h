@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "machines/cpu/block_io.h"
-#include "machines/cpu/doorbell.h"
+#include "machines/real/block_io.h"
+#include "machines/real/doorbell.h"
 
 namespace spillway {
 

@@ -5,13 +5,13 @@
 #include <cstdint>
 
 #include "base/units.h"
-#include "machines/cpu/transfer_meter.h"
+#include "machines/real/transfer_meter.h"
 #include "memory/tier.h"
 
 namespace spillway {
 
-// What a CPU machine has done so far. The run loop writes; any thread reads at any time.
-class CpuStats {
+// What a real machine has done so far. The run loop writes; any thread reads at any time.
+class MachineStats {
  public:
   void fault() { faults_.fetch_add(1, std::memory_order_relaxed); }
   void split() { splits_.fetch_add(1, std::memory_order_relaxed); }

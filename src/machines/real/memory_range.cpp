@@ -1,4 +1,4 @@
-#include "machines/cpu/memory_range.h"
+#include "machines/real/memory_range.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>

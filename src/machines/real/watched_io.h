@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "machines/cpu/block_io.h"
-#include "machines/cpu/disk_wait.h"
+#include "machines/real/block_io.h"
+#include "machines/real/disk_wait.h"
 
 namespace spillway {
 

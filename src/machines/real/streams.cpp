@@ -1,4 +1,4 @@
-#include "machines/cpu/streams.h"
+#include "machines/real/streams.h"
 
 #include <unistd.h>
 

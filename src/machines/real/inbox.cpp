@@ -1,4 +1,4 @@
-#include "machines/cpu/inbox.h"
+#include "machines/real/inbox.h"
 
 #include <utility>
 
@@ -31,6 +31,10 @@ void Inbox::kernel_ready(const KernelReady& kernel, bool urgent) {
 
 void Inbox::kernel_done(LaunchId launch, bool urgent) {
   post({.kind = Kind::kernel_done, .launch = launch}, {}, urgent);
+}
+
+void Inbox::missing(StreamId stream, BlockRange blocks) {
+  post({.kind = Kind::missing, .launch = {.stream = stream}, .blocks = blocks});
 }
 
 void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {

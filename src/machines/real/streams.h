@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -22,6 +23,8 @@ class Streams {
 
   // The calling thread's; cheap after its first call.
   StreamId of_this_thread();
+  // So many have appeared, kShared left out.
+  std::uint32_t count() const { return std::min(count_.load(std::memory_order_acquire), kShared.value); }
   // That of any thread. For the run loop only.
   StreamId of(pid_t thread);
 

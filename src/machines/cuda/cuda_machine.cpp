@@ -1,0 +1,334 @@
+#include "machines/cuda/cuda_machine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "machines/real/clock.h"
+#include "machines/real/ring.h"
+
+namespace spillway {
+namespace {
+
+// The driver wakes nobody when a copy or a kernel is done: how soon to look while some are awaited.
+constexpr std::chrono::microseconds kLook{50};
+// How soon to look again while something waits for the script's threads, which ring for nothing.
+constexpr std::chrono::microseconds kRetry{1000};
+
+}  // namespace
+
+CudaMachine::CudaMachine(const CudaDriver& driver, const CudaMachineOptions& options, SpillFile& file, Doorbell bell,
+                         CUcontext context, std::unique_ptr<DeviceMemory> memory, std::unique_ptr<CopyStream> up,
+                         std::unique_ptr<CopyStream> down)
+    : RealMachine(std::move(bell), options.range_blocks),
+      driver_(driver),
+      options_(options),
+      file_(file),
+      context_(context),
+      memory_(std::move(memory)),
+      up_(std::move(up)),
+      down_(std::move(down)),
+      host_(driver, options.host_slots, kBlockBytes),
+      staging_(driver, options.staging_slots, kBlockBytes),
+      script_streams_(driver, options.range_blocks),
+      gate_({inbox_, bell_, streams_, stall_, *up_, script_streams_, driver}, options.range_blocks,
+            options.device_frames),
+      blocks_(options.range_blocks) {}
+
+Result<std::unique_ptr<CudaMachine>> CudaMachine::make(const CudaDriver& driver, const CudaMachineOptions& options,
+                                                       SpillFile& file) {
+  CHECK(options.device_frames > 0 && options.staging_slots > 0);
+  TRY_VOID(driver.check(driver.cuInit(0), "start CUDA"));
+  CUdevice device = 0;
+  TRY_VOID(driver.check(driver.cuDeviceGet(&device, options.device), "open the device"));
+  CUcontext context = nullptr;
+  TRY_VOID(driver.check(driver.cuDevicePrimaryCtxRetain(&context, device), "get a context"));
+  TRY_VOID(driver.check(driver.cuCtxSetCurrent(context), "use the context"));
+  TRY(Doorbell bell, Doorbell::make());
+  TRY(auto memory, DeviceMemory::make(driver, device, options.range_blocks, options.device_frames, Bytes{kBlockBytes}));
+  TRY(auto up, CopyStream::make(driver));
+  TRY(auto down, CopyStream::make(driver));
+  std::unique_ptr<CudaMachine> machine(new CudaMachine(driver, options, file, std::move(bell), context,
+                                                       std::move(memory), std::move(up), std::move(down)));
+  TRY(machine->io_,
+      Ring::open(file.fd(), machine->bell_, std::nullopt, {machine->bell_.fd(), options.closed_after_file}));
+  if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
+  return machine;
+}
+
+CudaMachine::~CudaMachine() {
+  gate_.end("the run has ended");
+  // Nothing may be on its way to memory that is given up: a late read, a copy, or a kernel of the script's.
+  for (std::size_t rest = reading_.count() + writing_.count(); rest > 0; rest -= std::min(rest, ended_.size())) {
+    ended_.clear();
+    if (!io_->wait(ended_, std::nullopt)) break;
+  }
+  script_streams_.wait_for_all();
+  up_.reset();
+  down_.reset();
+}
+
+void CudaMachine::stop() {
+  gate_.end("the run has ended");
+  RealMachine::stop();
+}
+
+bool CudaMachine::are_there(BlockRange blocks) const {
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    if (!gate_.is_there(block)) return false;
+  return true;
+}
+
+void CudaMachine::submit(std::span<const Command> commands) {
+  for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
+  pump();
+}
+
+void CudaMachine::handle(const Launch& command) { let_go(command.launch); }
+void CudaMachine::handle(const Split&) { CHECK(false && "launches wait for whole blocks"); }
+void CudaMachine::handle(const Join&) { CHECK(false && "no block is split"); }
+
+void CudaMachine::handle(const Move& move) {
+  CHECK(move.blocks.count > 0 && !jobs_.contains(move.id.value));
+  CHECK((move.from == Tier::device) != (move.to == Tier::device));
+  Job& job = jobs_[move.id.value];
+  job.move = move;
+  const bool down = move.from == Tier::device;
+  for (BlockId id = move.blocks.first; id < move.blocks.end(); ++id.value) {
+    Block& block = at(id);
+    CHECK(down ? block.state == BlockState::resident : block.state == BlockState::stored && block.lower == move.from);
+    block.state = down ? BlockState::leaving : BlockState::arriving;
+    block.lower = down ? move.to : move.from;
+    block.job = move.id.value;
+  }
+  if (down)
+    begin_eviction(job);
+  else
+    job.step = Job::Step::frames;
+}
+
+Result<Stamped> CudaMachine::wait() {
+  if (context_ != nullptr)
+    TRY_VOID(driver_.check(driver_.cuCtxSetCurrent(std::exchange(context_, nullptr)), "use the context"));
+  for (;;) {
+    if (failure_) return std::unexpected(*failure_);
+    if (stopped()) return fail(Errc::unavailable, "stopped");
+    if (auto event = next_event()) {
+      last_ = std::max(last_, now());
+      return Stamped{last_, *std::move(event)};
+    }
+    settle_kept();
+    pump();
+    refuse_arrival();
+    if (failure_ || !answers_.empty()) continue;
+    std::optional<std::chrono::microseconds> timeout;
+    if (!delayed_.empty() || !kept_.empty()) timeout = kRetry;
+    if (is_device_busy()) timeout = kLook;
+    ended_.clear();
+    TRY_VOID(io_->wait(ended_, timeout));
+    answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
+    delayed_.clear();
+    for (const Completion& completion : ended_) transfer_ended(completion);
+    pump();
+    CHECK(batch_at_ == batch_.messages.size());  // All before has been told.
+    inbox_.take(batch_);
+    batch_at_ = 0;
+  }
+}
+
+std::optional<Event> CudaMachine::next_event() {
+  if (!answers_.empty()) {
+    Event event = std::move(answers_.front());
+    answers_.pop_front();
+    return event;
+  }
+  while (batch_at_ < batch_.messages.size()) {
+    const Inbox::Message& message = batch_.messages[batch_at_++];
+    CHECK(message.first_access + message.access_count <= batch_.accesses.size());
+    if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
+      return event;
+  }
+  return std::nullopt;
+}
+
+std::optional<Event> CudaMachine::tell(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
+  const BlockRange blocks = message.blocks;
+  switch (message.kind) {
+    case Inbox::Kind::allocated:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        ++at(id).told_allocations;
+        ++at(id).tensors;
+      }
+      return Allocated{message.tensor, blocks, message.label};
+    case Inbox::Kind::freed:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        CHECK(at(id).tensors > 0);
+        --at(id).tensors;
+      }
+      return Freed{message.tensor, blocks};
+    case Inbox::Kind::kernel_ready:
+      return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
+    case Inbox::Kind::kernel_done:
+      return KernelDone{message.launch};
+    case Inbox::Kind::missing:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value)
+        if (!gate_.is_there(id)) at(id).state == BlockState::empty ? stats_.first_touch() : stats_.fault();
+      return Faulted{message.launch.stream, blocks};
+    case Inbox::Kind::adopted:
+      CHECK(message.adopted < batch_.plans.size());
+      return Adopted{std::move(batch_.plans[message.adopted])};
+    case Inbox::Kind::end:
+      told_.release();
+      return std::nullopt;
+    case Inbox::Kind::forking:
+      CHECK(false && "forked processes have no GPU");
+  }
+  return std::nullopt;
+}
+
+// Each step takes what the steps before it have given back.
+void CudaMachine::pump() {
+  if (failure_) return;
+  poll_device();
+  gate_.await_nobody();
+  const auto step_all = [&](Tier from) {
+    for (const Urgency urgency : {Urgency::fault, Urgency::need, Urgency::plan})
+      for (auto at = jobs_.begin(); at != jobs_.end() && !failure_;) {
+        const auto job = at++;
+        if (job->second.move.urgency != urgency || (job->second.move.from == Tier::device) != (from == Tier::device))
+          continue;
+        if (from == Tier::device ? step_down(job->second) : step_up(job->second)) jobs_.erase(job);
+      }
+  };
+  step_all(Tier::device);
+  for (auto at = drops_.begin(); at != drops_.end() && !failure_;) {
+    const auto drop = at++;
+    if (step_drop({drop->first}, drop->second)) drops_.erase(drop);
+  }
+  populate_waiting();
+  step_all(Tier::host);
+  start_transfers();
+  note_usage();
+}
+
+void CudaMachine::poll_device() {
+  if (!holds(up_->poll()) || !holds(down_->poll()) || !holds(script_streams_.poll())) return;
+  std::erase_if(lent_, [](const Lent& lent) {
+    if (lent.mark > lent.to->done()) return false;
+    lent.pool->give_back(lent.slot);
+    return true;
+  });
+}
+
+void CudaMachine::start_transfers() {
+  const auto start = [&](TransferQueue& queue, UnderWay& under_way, bool write) {
+    while (!queue.empty() && under_way.may_start(queue.urgency())) {
+      const BlockId id = queue.front();
+      const Block& block = at(id);
+      queue.pop();
+      under_way.starts(jobs_.at(block.job).move.urgency);
+      (write ? stats_.writes : stats_.reads).note(under_way.count(), {}, now());
+      io_->start(
+          {.id = id.value, .write = write, .memory = block.staging, .offset = *block.file_slot * kBlockBytes.value});
+    }
+  };
+  start(reads_, reading_, false);
+  start(writes_, writing_, true);
+}
+
+void CudaMachine::transfer_ended(const Completion& completion) {
+  Job& job = jobs_.at(at({completion.id}).job);
+  CHECK(job.step == Job::Step::transfers && job.rest > 0);
+  const bool write = job.move.to == Tier::ssd;
+  UnderWay& under_way = write ? writing_ : reading_;
+  under_way.ends(job.move.urgency);
+  (write ? stats_.writes : stats_.reads)
+      .note(under_way.count(), completion.error == 0 ? Bytes{kBlockBytes} : Bytes{}, now());
+  if (write && completion.error == 0) stats_.wrote(kBlockBytes);
+  if (completion.error != 0) {
+    job.error = completion.error;
+    stats_.transfer_failed(completion.error);
+  }
+  --job.rest;  // The next step looks at it.
+}
+
+// The job is over.
+void CudaMachine::answer(const Job& job, bool done) {
+  const Move& move = job.move;
+  CHECK(job.dropped + job.blank <= move.blocks.count);
+  if (done) {
+    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
+    stats_.dropped_clean(kBlockBytes * job.dropped);
+  }
+  answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
+}
+
+bool CudaMachine::holds(const Result<>& result) {
+  if (!result) fail_for_good(result.error());
+  return result.has_value();
+}
+
+void CudaMachine::fail_for_good(const Error& error) {
+  if (!failure_) failure_ = error;
+  gate_.end(failure_->message);
+}
+
+void CudaMachine::note_usage() {
+  CHECK(memory_->frames_in_use() <= options_.device_frames);
+  stats_.holds(Tier::device, kBlockBytes * memory_->frames_in_use());
+  stats_.holds(Tier::host, kBlockBytes * host_.slots_in_use());
+  stats_.holds(Tier::ssd, kBlockBytes * file_.slots_in_use());
+}
+
+void CudaMachine::check_invariants() const {
+  if (failure_) return;  // What it could not do has been left as it was.
+  std::uint32_t frames = 0, slots = 0, staging = 0, file_slots = 0, kept = 0;
+  std::set<std::uint32_t> file;
+  for (BlockId id{0}; id.value < blocks_.size(); ++id.value) {
+    const Block& block = at(id);
+    const bool mapped = memory_->is_mapped(id);
+    frames += mapped;
+    slots += block.slot != nullptr;
+    staging += block.staging != nullptr;
+    file_slots += block.file_slot.has_value();
+    kept += block.kept;
+    CHECK(!block.file_slot || file.insert(*block.file_slot).second);
+    CHECK(!gate_.is_there(id) || mapped);
+    const bool is_moving = block.state == BlockState::leaving || block.state == BlockState::arriving;
+    CHECK(!is_moving || jobs_.at(block.job).move.blocks.contains(id));
+    CHECK(block.staging == nullptr || is_moving);
+    switch (block.state) {
+      case BlockState::empty:
+        CHECK(mapped == (block.kept || drops_.contains(id.value)) && !block.blank);
+        break;
+      case BlockState::resident:
+        CHECK(mapped != block.blank);
+        CHECK(!block.blank || std::ranges::count(awaiting_frame_, id) == 1);
+        break;
+      case BlockState::leaving:
+        CHECK(mapped != block.blank);
+        break;
+      case BlockState::stored:
+        CHECK(!mapped);
+        CHECK(block.blank || (block.lower == Tier::host ? block.slot != nullptr : block.file_slot.has_value()));
+        break;
+      case BlockState::arriving:
+        break;
+      case BlockState::clean:
+      case BlockState::in_pieces:
+        CHECK(false);
+    }
+    CHECK(copies_.contains(id) == (block.file_slot && block.state == BlockState::resident));
+  }
+  CHECK(frames == memory_->frames_in_use());
+  CHECK(file_slots == file_.slots_in_use());
+  CHECK(kept == kept_.size());
+  const auto lent = [&](const PinnedMemory& pool) {
+    return static_cast<std::uint32_t>(std::ranges::count(lent_, &pool, &Lent::pool));
+  };
+  CHECK(slots + lent(host_) == host_.slots_in_use());
+  CHECK(staging + lent(staging_) == staging_.slots_in_use());
+}
+
+}  // namespace spillway

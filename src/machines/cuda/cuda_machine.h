@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/machine.h"
+#include "machines/cuda/copy_stream.h"
+#include "machines/cuda/device_memory.h"
+#include "machines/cuda/driver.h"
+#include "machines/cuda/launch_gate.h"
+#include "machines/cuda/pinned_memory.h"
+#include "machines/cuda/script_streams.h"
+#include "machines/real/block_io.h"
+#include "machines/real/real_machine.h"
+#include "machines/real/spill_file.h"
+#include "machines/real/transfer_queue.h"
+#include "memory/block_state.h"
+
+namespace spillway {
+
+struct CudaMachineOptions {
+  int device = 0;                   // its ordinal
+  std::uint32_t device_frames = 0;  // the whole budget, in blocks
+  std::uint32_t host_slots = 0;     // of pinned host memory, in blocks
+  std::uint32_t range_blocks = 0;   // addresses to hand out
+  // Pinned blocks through which those go that the SSD has.
+  std::uint32_t staging_slots = 64;
+  int closed_after_file = -1;  // a descriptor that stays open as long as the spill file
+  // See CpuMachineOptions.
+  std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
+};
+
+// A GPU's memory is the device, pinned host memory and a file on the SSD are below it. Pointers never change: a block
+// keeps its address, and physical memory is mapped there while it is on the device. It obeys the executor and never
+// decides.
+//
+// Kernels run long after the script has asked for them. The executor lives in the time of asking: a kernel is done for
+// it when all of it has been enqueued, and a block that arrives is there when its copy has been enqueued. What runs
+// later is put in order on the device, by events: a launch after the copies up that it needs, a copy down after the
+// launches that use the block (Note [Launches]).
+//
+// submit() and wait() belong to one thread, the run loop, which needs the GPU's context to be current. All const calls,
+// gate() and inbox() are for any thread.
+class CudaMachine final : public RealMachine {
+ public:
+  // Driver and file outlive it.
+  static Result<std::unique_ptr<CudaMachine>> make(const CudaDriver& driver, const CudaMachineOptions& options,
+                                                   SpillFile& file);
+  ~CudaMachine() override;
+  CudaMachine(const CudaMachine&) = delete;
+  CudaMachine& operator=(const CudaMachine&) = delete;
+
+  void submit(std::span<const Command> commands) override;
+  Result<Stamped> wait() override;
+
+  void stop() override;
+  bool has_events() const override { return !answers_.empty() || batch_at_ < batch_.messages.size(); }
+
+  std::byte* begin() const override { return reinterpret_cast<std::byte*>(memory_->begin()); }
+  std::uint32_t device_blocks() const override { return options_.device_frames; }
+  bool are_there(BlockRange blocks) const override;
+  bool has_pieces() const override { return false; }
+  LaunchGate& gate() { return gate_; }
+  CUdeviceptr address(BlockId block) const { return memory_->address(block); }
+
+  // CHECKs that what is counted as in use is what blocks and moves hold; O(blocks). For the run loop of tests.
+  void check_invariants() const;
+
+ private:
+  struct Block {
+    BlockState state = BlockState::empty;  // never clean or in pieces
+    bool blank = false;                    // has had no frame since it was populated; resident ones wait for theirs
+    bool kept = false;                     // dead, dropped by the executor, and still with its frame
+    bool kept_reported = false;
+    Tier lower = Tier::device;  // of a stored, leaving or arriving one
+    std::byte* slot = nullptr;  // in pinned host memory
+    std::optional<std::uint32_t> file_slot;
+    std::byte* staging = nullptr;        // on its way from or to the file
+    bool is_copied = false;              // on its way down: to below, where the bytes are not yet
+    std::uint64_t down = 0;              // the mark of its latest copy down, whatever came of it
+    std::uint32_t told_allocations = 0;  // as told to the executor, like the next
+    std::uint32_t tensors = 0;
+    std::uint32_t job = 0;  // the move that it is part of
+  };
+  // A move, or a dead block on its way off the device.
+  struct Job {
+    enum class Step : std::uint8_t {
+      launches,   // down: until nobody is inside who may have seen the blocks
+      frames,     // up: until there are frames
+      buffers,    // until there is pinned memory
+      copies,     // down: until they are done, and all that uses the blocks
+      transfers,  // from or to the file
+    };
+    Move move{};
+    Step step = Step::launches;
+    std::vector<LaunchGate::Inside> inside;
+    std::vector<ScriptStreams::Use> uses;
+    std::uint64_t down = 0, up = 0;  // marks of the two streams that it waits for
+    std::uint32_t rest = 0;          // transfers that have not ended
+    std::uint32_t dropped = 0, blank = 0;
+    int error = 0;
+    bool cancelled = false;
+  };
+  // Pinned memory that copies still use: free once that mark is done.
+  struct Lent {
+    const CopyStream* to;
+    std::uint64_t mark;
+    PinnedMemory* pool;
+    std::byte* slot;
+  };
+
+  CudaMachine(const CudaDriver& driver, const CudaMachineOptions& options, SpillFile& file, Doorbell bell,
+              CUcontext context, std::unique_ptr<DeviceMemory> memory, std::unique_ptr<CopyStream> up,
+              std::unique_ptr<CopyStream> down);
+
+  void handle(const Launch& command);
+  void handle(const Move& command);
+  void handle(const Populate& command);
+  void handle(const Discard& command);
+  void handle(const Cancel& command);
+  void handle(const Split&);
+  void handle(const Join&);
+  void handle(const Park&) {}  // What a launch touches is told.
+
+  // Down (cuda_evictions.cpp). Steps return true once they are over.
+  void begin_eviction(Job& job);
+  bool step_down(Job& job);
+  bool take_buffers(Job& job);
+  bool start_copies(Job& job);
+  bool has_left(Job& job);
+  void come_back(Job& job, bool at_once);
+  bool has_copy(const Job& job, BlockId id) const;
+  bool lives_again(BlockId id) const;
+  void find_uses(BlockId id, Job& job);
+  bool are_done(const Job& job) const;
+  void begin_drop(BlockId id);
+  bool step_drop(BlockId id, Job& job);
+  void give_up(PinnedMemory& pool, std::byte*& slot, const CopyStream& stream, std::uint64_t mark);
+  void forget_copies(Block& block, const CopyStream& stream, std::uint64_t mark);
+  std::optional<std::uint32_t> take_file_slot();
+  void settle_kept();
+  void refuse_arrival();
+
+  // Up (cuda_arrivals.cpp).
+  bool step_up(Job& job);
+  bool take_frames(Job& job);
+  bool take_staging(const Job& job);
+  void start_reads(Job& job);
+  bool bring_up(Job& job);
+  void fail_to_read(Job& job);
+  void populate_waiting();
+
+  void pump();
+  void start_transfers();
+  void transfer_ended(const Completion& completion);
+  void answer(const Job& job, bool done);
+  void fail_for_good(const Error& error);
+  bool holds(const Result<>& result);  // False, and a failure for good, where there is an error.
+  void poll_device();
+  bool is_device_busy() const { return up_->is_busy() || down_->is_busy() || script_streams_.is_awaited(); }
+  void note_usage();
+
+  std::optional<Event> next_event();
+  std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+
+  Block& at(BlockId id) { return blocks_.at(id.value); }
+  const Block& at(BlockId id) const { return blocks_.at(id.value); }
+
+  const CudaDriver& driver_;
+  CudaMachineOptions options_;
+  SpillFile& file_;
+  CUcontext context_;
+  std::unique_ptr<DeviceMemory> memory_;
+  std::unique_ptr<CopyStream> up_, down_;
+  PinnedMemory host_, staging_;
+  ScriptStreams script_streams_;
+  LaunchGate gate_;
+  std::unique_ptr<BlockIo> io_;
+
+  std::vector<Block> blocks_;
+  std::map<std::uint32_t, Job> jobs_;             // by move: oldest first
+  std::unordered_map<std::uint32_t, Job> drops_;  // by block: dead, on their way off the device
+  std::deque<BlockId> awaiting_frame_;            // resident and blank
+  std::vector<Lent> lent_;
+  TransferQueue reads_, writes_;
+  UnderWay reading_, writing_;
+  std::vector<BlockId> kept_;
+  std::set<BlockId> copies_;  // what is on the device, and has a slot in the file, too
+
+  Inbox::Batch batch_;
+  std::size_t batch_at_ = 0;
+  std::deque<Event> answers_;
+  std::vector<Event> delayed_;  // answers that must not be told before others had their turn
+  std::vector<Completion> ended_;
+  Nanos last_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,129 @@
+#include "machines/cuda/script_streams.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace spillway {
+
+ScriptStreams::~ScriptStreams() {
+  for (std::uint32_t stream = 0; stream < count_; ++stream) {
+    Stream* const one = all_[stream].load();
+    for (const Recording& recording : one->recorded) driver_.cuEventDestroy(recording.event);
+    if (one->end != nullptr) driver_.cuEventDestroy(one->end);
+    delete one;
+  }
+  for (const CUevent event : free_events_) driver_.cuEventDestroy(event);
+}
+
+Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
+  const auto find = [&](std::uint32_t from, std::uint32_t count) {
+    const auto is_it = [&](const Stream& one) {
+      return one.handle == stream && !one.has_ended.load(std::memory_order_relaxed);
+    };
+    while (from < count && !is_it(*all_[from].load(std::memory_order_relaxed))) ++from;
+    return from;
+  };
+  const std::uint32_t count = count_.load(std::memory_order_acquire);
+  if (const std::uint32_t found = find(0, count); found < count) return found;
+  const MutexLock lock(mutex_);
+  const std::uint32_t now = count_.load(std::memory_order_relaxed);
+  if (const std::uint32_t found = find(count, now); found < now) return found;
+  if (now == kMost)
+    return fail(Errc::unavailable,
+                fmt::format("the script uses more than {} CUDA streams, which is not supported", std::uint32_t{kMost}));
+  all_[now].store(new Stream(stream, blocks_), std::memory_order_relaxed);
+  count_.store(now + 1, std::memory_order_release);
+  return now;
+}
+
+void ScriptStreams::uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks) {
+  Stream& one = *all_[stream].load(std::memory_order_relaxed);
+  for (std::uint32_t block = blocks.first.value; block < blocks.end().value; ++block) {
+    // Several threads may launch on one stream.
+    std::uint64_t latest = one.latest[block].load(std::memory_order_relaxed);
+    while (latest < launch && !one.latest[block].compare_exchange_weak(latest, launch, std::memory_order_relaxed)) {
+    }
+  }
+}
+
+void ScriptStreams::find_uses(BlockId block, std::vector<Use>& uses) const {
+  const std::uint32_t count = count_.load(std::memory_order_acquire);
+  for (std::uint32_t stream = 0; stream < count; ++stream) {
+    const Stream& one = *all_[stream].load(std::memory_order_relaxed);
+    const std::uint64_t latest = one.latest[block.value].load(std::memory_order_relaxed);
+    if (latest > one.done) uses.push_back({stream, latest});
+  }
+}
+
+Result<CUevent> ScriptStreams::event_after(Use use) {
+  Stream& one = *all_[use.stream].load();
+  if (!one.recorded.empty() && one.recorded.back().launch >= use.launch) {
+    auto found = one.recorded.begin();
+    while (found->launch < use.launch) ++found;
+    return found->event;
+  }
+  CUevent event = nullptr;
+  if (free_events_.empty()) {
+    TRY_VOID(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event"));
+  } else {
+    event = free_events_.back();
+    free_events_.pop_back();
+  }
+  const std::uint64_t launch = one.launches.load();  // All of those have been enqueued.
+  CHECK(launch >= use.launch);
+  const MutexLock lock(mutex_);
+  if (one.has_ended.load(std::memory_order_relaxed)) {
+    free_events_.push_back(event);
+    event = std::exchange(one.end, nullptr);
+    CHECK(event != nullptr);  // Nothing is enqueued there any more: one recording says it all.
+  } else {
+    TRY_VOID(driver_.check(driver_.cuEventRecord(event, one.handle), "see when the script's kernels are done"));
+  }
+  one.recorded.push_back({launch, event});
+  ++awaited_;
+  return event;
+}
+
+Result<> ScriptStreams::ends(CUstream stream) {
+  TRY(const std::uint32_t number, number_of(stream));
+  Stream& one = *all_[number].load();
+  const MutexLock lock(mutex_);
+  TRY_VOID(driver_.check(driver_.cuEventCreate(&one.end, CU_EVENT_DISABLE_TIMING), "make an event"));
+  TRY_VOID(driver_.check(driver_.cuEventRecord(one.end, stream), "see when the script's kernels are done"));
+  one.has_ended.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+void ScriptStreams::wait_for_all() {
+  for (std::uint32_t stream = 0; stream < count_; ++stream) {
+    const Stream& one = *all_[stream].load();
+    if (!one.has_ended)
+      driver_.cuStreamSynchronize(one.handle);
+    else if (one.end != nullptr)
+      driver_.cuEventSynchronize(one.end);
+    else if (!one.recorded.empty())
+      driver_.cuEventSynchronize(one.recorded.back().event);
+  }
+}
+
+Result<> ScriptStreams::poll() {
+  const std::uint32_t count = awaited_ > 0 ? count_.load(std::memory_order_acquire) : 0;
+  for (std::uint32_t stream = 0; stream < count; ++stream) {
+    Stream& one = *all_[stream].load(std::memory_order_relaxed);
+    while (!one.recorded.empty()) {
+      const CUresult result = driver_.cuEventQuery(one.recorded.front().event);
+      if (result == CUDA_ERROR_NOT_READY) break;
+      TRY_VOID(driver_.check(result, "run the script's kernels"));
+      one.done = one.recorded.front().launch;
+      free_events_.push_back(one.recorded.front().event);
+      one.recorded.pop_front();
+      --awaited_;
+    }
+  }
+  return {};
+}
+
+}  // namespace spillway

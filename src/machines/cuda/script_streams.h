@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cuda.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/mutex.h"
+#include "base/result.h"
+#include "machines/cuda/driver.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// Which of the script's streams have been given what may still use a block. Launches on a stream are counted, and each
+// block knows the latest of each stream that touches it.
+class ScriptStreams {
+ public:
+  static constexpr std::uint32_t kMost = 256;
+
+  ScriptStreams(const CudaDriver& driver, std::uint32_t blocks) : driver_(driver), blocks_(blocks) {}
+  ~ScriptStreams();
+  ScriptStreams(const ScriptStreams&) = delete;
+  ScriptStreams& operator=(const ScriptStreams&) = delete;
+
+  // ---- Any thread.
+  // Numbered as they appear. Errc::unavailable where there are more than kMost.
+  Result<std::uint32_t> number_of(CUstream stream);
+  // Something that uses these blocks has been enqueued there.
+  std::uint64_t enqueued(std::uint32_t stream) { return all_[stream].load()->launches.fetch_add(1) + 1; }
+  void uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks);
+  // The script is about to destroy it: another one may get its handle.
+  Result<> ends(CUstream stream);
+
+  // ---- The run loop.
+  struct Use {
+    std::uint32_t stream;
+    std::uint64_t launch;
+  };
+  // Appends what uses the block and is not known to be done.
+  void find_uses(BlockId block, std::vector<Use>& uses) const;
+  // An event that is done when this use is, or later.
+  Result<CUevent> event_after(Use use);
+  // Looks what has been done meanwhile.
+  Result<> poll();
+  bool is_done(Use use) const { return use.launch <= all_[use.stream].load()->done; }
+  // Until all that the script has enqueued is done.
+  void wait_for_all();
+  bool is_awaited() const { return awaited_ > 0; }  // Some event that was asked for is not done.
+
+ private:
+  struct Recording {
+    std::uint64_t launch;  // all up to this one are before the event
+    CUevent event;
+  };
+  struct Stream {
+    Stream(CUstream of, std::uint32_t blocks) : handle(of), latest(blocks) {}
+    CUstream handle;
+    std::atomic<bool> has_ended{false};
+    CUevent end = nullptr;  // written before, under the mutex
+    std::atomic<std::uint64_t> launches{0};
+    std::vector<std::atomic<std::uint64_t>> latest;  // by block: the launch that used it last
+    std::uint64_t done = 0;                          // the run loop's, like the next
+    std::deque<Recording> recorded;                  // not done yet
+  };
+
+  const CudaDriver& driver_;
+  std::uint32_t blocks_;
+  Mutex mutex_;  // Whoever adds or ends one, or records an event there.
+  std::atomic<std::uint32_t> count_{0};
+  std::array<std::atomic<Stream*>, kMost> all_{};
+  std::vector<CUevent> free_events_;
+  std::size_t awaited_ = 0;
+};
+
+}  // namespace spillway

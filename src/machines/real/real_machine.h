@@ -1,0 +1,78 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <semaphore>
+#include <utility>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "executor/machine.h"
+#include "machines/real/doorbell.h"
+#include "machines/real/inbox.h"
+#include "machines/real/machine_stats.h"
+#include "machines/real/stall_clock.h"
+#include "machines/real/streams.h"
+#include "memory/tier.h"
+
+namespace spillway {
+
+// A machine beside a script: what runs of all of them share. submit() and wait() belong to one thread, the run loop.
+// All else is for any thread.
+class RealMachine : public Machine {
+ public:
+  // Makes wait() fail.
+  virtual void stop();
+  bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  // Returns when wait() has told all that has been posted until now, and was called again; or when patience is over.
+  void tell_all(Nanos patience);
+  // Which thread calls wait().
+  virtual void run_loop_is(pid_t) {}
+  // For the run loop: whether wait() would return at once.
+  virtual bool has_events() const = 0;
+
+  // The addresses of all tensors, now and later, block beside block.
+  virtual std::byte* begin() const = 0;
+  std::uint32_t blocks() const { return blocks_; }
+  Bytes bytes() const { return kBlockBytes * blocks_; }
+  bool contains(const void* address) const {
+    const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(begin());
+    return offset < bytes().value;
+  }
+  // What the device's budget holds.
+  virtual std::uint32_t device_blocks() const = 0;
+  // Whether all of them could be used at once now. It may have changed when the caller looks.
+  virtual bool are_there(BlockRange blocks) const = 0;
+  // Whether blocks may be split (Note [Pieces]).
+  virtual bool has_pieces() const = 0;
+
+  Inbox& inbox() { return inbox_; }
+  Streams& streams() { return streams_; }
+  const MachineStats& stats() const { return stats_; }
+  StallClock& stall() { return stall_; }
+  const StallClock& stall() const { return stall_; }
+  // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
+  std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
+
+ protected:
+  RealMachine(Doorbell bell, std::uint32_t blocks) : bell_(std::move(bell)), blocks_(blocks), inbox_(blocks, bell_) {}
+  void let_go(LaunchId launch);
+
+  Doorbell bell_;
+  std::uint32_t blocks_;
+  Inbox inbox_;
+  Streams streams_;
+  MachineStats stats_;
+  StallClock stall_;
+  std::counting_semaphore<> told_{0};  // for tell_all()
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
+};
+
+}  // namespace spillway
