@@ -29,7 +29,7 @@ def what_uses_more_than_the_memory_is_named(spillway):
         code = f"import torch; x = torch.ones({rows}, 4, 32768); print(float(torch.einsum('aof,bof->ab', x, x).sum()))"
         done, report = run(spillway, [sys.executable, "-c", code])
         check(done.returncode == 0 and done.stdout == f"{float(rows * rows * 4 * 32768)}\n", done.stdout, done.stderr)
-        check(("aten::einsum used more than the device memory" in done.stderr) == named, rows, done.stderr)
+        check(("aten::einsum used " in done.stderr) == named, rows, done.stderr)
 
 
 STATUS = {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}

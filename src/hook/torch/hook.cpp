@@ -26,6 +26,25 @@ TensorCost cost_of(const Storages::Storage& storage, const TensorMemory& memory)
 
 constexpr Nanos kCostsEvery{500'000'000};  // All storages are gone through.
 
+// Of all that it was given, each byte once, and all that it made.
+Bytes used_by(const KernelEvent& event) {
+  Bytes used;
+  for (const Birth& birth : event.births) used += birth.bytes;
+  std::vector<Touch> touches = event.touches;
+  std::ranges::sort(touches, [](const Touch& a, const Touch& b) {
+    return std::pair(a.storage, a.begin) < std::pair(b.storage, b.begin);
+  });
+  StorageId storage;
+  Bytes until;
+  for (const Touch& touch : touches) {
+    if (touch.storage != storage) until = Bytes{};
+    storage = touch.storage;
+    used += excess(touch.end, std::max(touch.begin, until));
+    until = std::max(until, touch.end);
+  }
+  return used;
+}
+
 bool writes_any(const std::vector<ByteExtent>& extents) {
   return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
 }
@@ -315,19 +334,19 @@ void Hook::compiled_code_seen() {
 // Whatever it was given: many make more inside. Other threads' kernels may have had a part in it.
 void Hook::name_larger_than_memory(const RunningKernel& kernel) {
   constexpr std::uint32_t kMostNamed = 3;
+  const Bytes budget{session_.config.device_budget_bytes}, used = used_by(kernel.event);
+  if (used <= budget) return;  // Others' blocks were split, or what it uses came in an order that does not suit.
   if (session_.config.mode != SessionMode::run || std::atomic_ref(kernel.op->used_too_much).exchange(true)) return;
   if (larger_named_.fetch_add(1) >= kMostNamed) return;
-  Bytes made;
-  for (const Birth& birth : kernel.event.births) made += birth.bytes;
   const KernelEvent& event = kernel.event;
   const auto share = [&](Nanos time) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), "%.2f", seconds(time));
     return std::string(text.data());
   };
-  add_notice(session_, std::string(kernel.op->name) + " used more than the device memory of " +
-                           to_text(Bytes{session_.config.device_budget_bytes}) + " (it made " + to_text(made) +
-                           " inside), so that parts of it came by page faults; its first time it waited " +
+  add_notice(session_, std::string(kernel.op->name) + " used " + to_text(used) +
+                           ", which is more than the device memory of " + to_text(budget) +
+                           ", so that parts of it came by page faults; its first time it waited " +
                            share(excess(event.stalled_at_end, event.stalled_at_start)) + " of " +
                            share(excess(event.end, event.start)) + " s; more memory would help (--device-memory)");
 }

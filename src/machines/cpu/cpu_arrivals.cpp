@@ -188,6 +188,7 @@ void CpuMachine::finish_chunk(Job& job) {
     mapped(id);
   }
   job.settled += job.chunk;
+  job.retries = 0;
   if (job.settled == job.move.blocks.count) return answer(job, true);
   reads_.push({job.move.blocks.first.value + job.settled}, job.move.urgency);
 }
@@ -282,7 +283,13 @@ void CpuMachine::limit_waiting() {
   const Nanos since = std::min(looked - std::exchange(last_look_, looked), kBetweenLooks);
   if (!waits_for_room() || is_moving()) return waited_.reset();
   waited_ = waited_ ? *waited_ + since : Nanos{};
-  if (*waited_ >= options_.patience)
+  if (*waited_ < options_.patience) return;
+  if (last_refusal_ == ENOSPC)
+    fail_for_good(
+        "make room on the device: an operator uses more than the device memory, so that blocks come in pieces, which "
+        "keep their space on the SSD. Give more (--ssd-capacity), or more --device-memory",
+        last_refusal_);
+  else
     fail_for_good(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "
         "tensors (direct I/O, mlock, mlockall). The last refusal",

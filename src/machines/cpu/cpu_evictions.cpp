@@ -328,7 +328,14 @@ void CpuMachine::refuse_arrival() {
   refuse(job);
 }
 
+// What is promised counts a block in memory or on the SSD. One in pieces has its slot while some of them are on the
+// device: then there must be more.
 std::optional<std::uint32_t> CpuMachine::take_slot() {
+  constexpr std::uint32_t kMore = 16;
+  if (copies_.empty() && !file_.has_free_slot() && !pieces_.empty()) {
+    const std::uint32_t have = file_.reserved_slots(), most = file_.capacity_slots();
+    if (have < most) static_cast<void>(file_.reserve(std::min(have + kMore, most)));
+  }
   const auto slot = copies_.empty() || file_.has_free_slot() ? file_.take() : take_slot_of_copy();
   if (slot) children_.slot_is_taken(*slot);
   return slot;

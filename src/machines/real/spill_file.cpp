@@ -132,6 +132,7 @@ Result<> SpillFile::reserve(std::uint32_t slots) { return reserve(slots, capacit
 // Rounded up, but not beyond `most`.
 Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   CHECK(most <= capacity_slots_);
+  const MutexLock lock(*growing_);
   const std::uint32_t have = reserved_slots();
   if (slots <= have) return {};
   const auto grow = [&](std::uint32_t to) {

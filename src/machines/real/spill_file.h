@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
@@ -26,6 +28,7 @@ class SpillFile {
         fd_(std::move(other.fd_)),
         capacity_slots_(other.capacity_slots_),
         remedy_(other.remedy_),
+        growing_(std::move(other.growing_)),
         reserved_(other.reserved_.load()),
         most_if_plenty_(other.most_if_plenty_),
         used_before_(other.used_before_),
@@ -35,8 +38,7 @@ class SpillFile {
   std::uint32_t capacity_slots() const { return capacity_slots_; }
   std::string_view remedy() const { return remedy_; }  // where that is too little
 
-  // Sees to it that the file has space for this many slots in all. By one thread at a time, which may be another one
-  // than that which takes slots.
+  // Sees to it that the file has space for this many slots in all. Any thread.
   Result<> reserve(std::uint32_t slots);
   std::uint32_t reserved_slots() const { return reserved_.load(std::memory_order_acquire); }
 
@@ -64,6 +66,7 @@ class SpillFile {
   UniqueFd fd_;
   std::uint32_t capacity_slots_;
   std::string_view remedy_;
+  std::unique_ptr<Mutex> growing_ = std::make_unique<Mutex>();  // whoever reserves
   std::atomic<std::uint32_t> reserved_{0};
   std::optional<std::uint32_t> most_if_plenty_;
   std::uint32_t used_before_ = 0;    // slots from here on have never been taken
