@@ -81,8 +81,7 @@ bool CudaMachine::take_staging(const Job& job) {
     for (std::byte* const slot : taken) staging_.give_back(slot);
     if (staging_.slots_in_use() == 0)
       fail_for_good({Errc::out_of_memory, "cannot read blocks from the SSD: " + staging_.shortage() +
-                                              "; let more memory be locked (ulimit "
-                                              "-l), or free some"});
+                                              "; let more memory be locked (ulimit -l), or free some"});
     return false;
   }
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {

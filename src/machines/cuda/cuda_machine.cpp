@@ -126,7 +126,10 @@ Result<Stamped> CudaMachine::wait() {
     if (!delayed_.empty() || !kept_.empty()) timeout = kRetry;
     if (is_device_busy()) timeout = kLook;
     ended_.clear();
-    TRY_VOID(io_->wait(ended_, timeout));
+    if (const auto waited = io_->wait(ended_, timeout); !waited) {
+      fail_for_good(waited.error());  // Who waits for blocks hears of it, too.
+      continue;
+    }
     answers_.insert(answers_.end(), delayed_.begin(), delayed_.end());
     delayed_.clear();
     for (const Completion& completion : ended_) transfer_ended(completion);

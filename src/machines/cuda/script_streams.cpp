@@ -72,9 +72,10 @@ Result<CUevent> ScriptStreams::event_after(Use use) {
     event = free_events_.back();
     free_events_.pop_back();
   }
-  const std::uint64_t launch = one.launches.load();  // All of those have been enqueued.
-  CHECK(launch >= use.launch);
   const MutexLock lock(mutex_);
+  // All of those have been enqueued; where it has ended, there will be no more.
+  const std::uint64_t launch = one.launches.load();
+  CHECK(launch >= use.launch);
   if (one.has_ended.load(std::memory_order_relaxed)) {
     free_events_.push_back(event);
     event = std::exchange(one.end, nullptr);
