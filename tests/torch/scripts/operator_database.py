@@ -27,8 +27,8 @@ def bytes_of(tensor):
     tensor = tensor.detach()
     if tensor.layout != torch.strided:
         return bytes_of(tensor.to_dense())
-    tensor = tensor.resolve_conj().resolve_neg().contiguous()
-    return repr((tensor.dtype, tuple(tensor.shape))).encode() + tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+    flat = torch.empty(tensor.numel(), dtype=tensor.dtype).copy_(tensor.reshape(-1))  # Neither conjugated nor with strides.
+    return repr((tensor.dtype, tuple(tensor.shape))).encode() + flat.view(torch.uint8).numpy().tobytes()
 
 
 def outcome_of(call):
@@ -71,7 +71,7 @@ def results_of(op, push_out):
         results.append(outcome_of(lambda: gradients(results[number], inputs)))
     push_out()
     errors = sum(isinstance(one, str) for one in results)
-    return f"{outcome_of(lambda: digest_of(results))} {errors} {len(results)}"
+    return f"{digest_of(results)} {errors} {len(results)}"
 
 
 def main():
