@@ -159,7 +159,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
     raise_peak(session_.state.unmanaged_peak_bytes, foreign_.peak().value);
   }
   if (something_ended) go_on_with_disk_work();
-  kernel->known_to_memory = !op.ignored || writes_any(accesses.extents);
+  kernel->known_to_memory = !op.ignored || op.fills_new || writes_any(accesses.extents);
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
                            .kernel = kernel->place,

@@ -69,6 +69,7 @@ Operator describe(const c10::FunctionSchema& schema) {
   op.name = schema.overload_name().empty() ? schema.name() : schema.name() + "." + schema.overload_name();
   op.copies = op.name == "aten::copy_";
   op.ignored = is_in(kIgnored, schema.name());
+  op.fills_new = schema.name() == std::string_view("aten::randperm");
   op.only_looks = returns_views(schema) || is_in(kUnsafeViews, schema.name());
   for (const c10::Argument& argument : schema.arguments()) {
     Operator::Argument& entry = op.arguments.emplace_back();

@@ -25,6 +25,7 @@ struct Operator {
   int writes_statistics_if = -1;
   std::vector<int> statistics;
   bool ignored = false;     // no part of an iteration: `item`, and what a DataLoader does between batches
+  bool fills_new = false;   // works in memory that it allocates, though it is ignored
   bool copies = false;      // copy_, which does nothing where both tensors are the same bytes
   bool only_looks = false;  // it makes views of its arguments; where it must copy, it calls an operator that does
 

@@ -36,7 +36,7 @@ class BlockMapper {
   // Memory to read a block into; null if there is none.
   virtual std::byte* arrival_buffer(std::size_t bytes) = 0;
   // How many of these an arrival may have now, if there is room on the device for its blocks.
-  virtual std::uint32_t arrival_buffers(Urgency urgency) const = 0;
+  virtual std::uint32_t arrival_buffers(Urgency urgency, std::size_t bytes) const = 0;
   // Gives the buffer's contents to the block, and takes the buffer back.
   virtual int map(std::byte* block, std::size_t bytes, std::byte* buffer) = 0;
   virtual void free_buffer(std::size_t bytes, std::byte* buffer) = 0;

@@ -22,7 +22,8 @@ class CopyingMapper final : public BlockMapper {
         buffers_(std::move(buffers)),
         zeroes_(std::move(zeroes)),
         device_frames_(device_frames),
-        arrivals_(arrivals) {
+        arrivals_(arrivals),
+        for_pieces_(arrivals) {
     // Only ever read, so it stays the kernel's one page of zeroes and takes no memory.
     ::madvise(zeroes_.begin(), zeroes_.bytes(), MADV_NOHUGEPAGE);
     ::mprotect(zeroes_.begin(), zeroes_.bytes(), PROT_READ);
@@ -47,21 +48,41 @@ class CopyingMapper final : public BlockMapper {
     userfault_.wake(block, bytes);  // Whoever waits to write finds the block absent now and faults again.
   }
 
-  std::byte* arrival_buffer(std::size_t) override { return take(free_); }
+  // Pieces share a buffer of a block's size.
+  std::byte* arrival_buffer(std::size_t bytes) override {
+    if (bytes == kBlockBytes.value) return take(free_);
+    if (free_pieces_.empty()) {
+      std::byte* const buffer = take(free_);
+      if (buffer == nullptr) return nullptr;
+      for (std::size_t at = kBlockBytes.value; at > 0; at -= bytes) free_pieces_.push_back(buffer + at - bytes);
+    }
+    std::byte* const piece = take(free_pieces_);
+    ++for_pieces_[buffers_.index_of(piece)];
+    return piece;
+  }
   // Half of them are kept from planned arrivals, which share the others: so the disk reads one while another is mapped.
-  std::uint32_t arrival_buffers(Urgency urgency) const override {
+  std::uint32_t arrival_buffers(Urgency urgency, std::size_t bytes) const override {
     const auto free = static_cast<std::uint32_t>(free_.size());
     CHECK(free <= arrivals_);
-    if (urgency != Urgency::plan) return free;
+    const auto in_each = static_cast<std::uint32_t>(kBlockBytes.value / bytes);
+    if (urgency != Urgency::plan)
+      return free * in_each + (in_each > 1 ? static_cast<std::uint32_t>(free_pieces_.size()) : 0);
     const std::uint32_t kept = arrivals_ / 2;
-    return free > kept ? std::min(free - kept, (arrivals_ - kept + 1) / 2) : 0;
+    return free > kept ? std::min(free - kept, (arrivals_ - kept + 1) / 2) * in_each : 0;
   }
   int map(std::byte* block, std::size_t bytes, std::byte* buffer) override {
     const int error = userfault_.copy(block, buffer, bytes);
-    if (error == 0) free_.push_back(buffer);
+    if (error == 0) free_buffer(bytes, buffer);
     return error;
   }
-  void free_buffer(std::size_t, std::byte* buffer) override { free_.push_back(buffer); }
+  void free_buffer(std::size_t bytes, std::byte* buffer) override {
+    if (bytes == kBlockBytes.value) return free_.push_back(buffer);
+    const std::uint32_t whole = buffers_.index_of(buffer);
+    free_pieces_.push_back(buffer);
+    if (--for_pieces_[whole] > 0) return;
+    std::erase_if(free_pieces_, [&](const std::byte* piece) { return buffers_.index_of(piece) == whole; });
+    free_.push_back(buffers_.block(whole));
+  }
 
   std::byte* keep_in_host(std::byte* block, std::byte* buffer) override {
     std::byte* host = take(host_);
@@ -95,6 +116,8 @@ class CopyingMapper final : public BlockMapper {
   std::uint32_t device_frames_;
   std::uint32_t arrivals_;  // how many of the buffers, from the first, are for arrivals
   std::vector<std::byte*> free_, host_;
+  std::vector<std::uint32_t> for_pieces_;  // by buffer: so many pieces hold parts of it
+  std::vector<std::byte*> free_pieces_;    // the other parts of these buffers
 };
 
 }  // namespace

@@ -132,7 +132,7 @@ void CpuMachine::start_transfer(TransferQueue& queue, bool write) {
 // A chunk gets all its buffers at once: two that each wait for the other's would wait for ever.
 bool CpuMachine::start_chunk(Job& job) {
   const std::uint32_t rest = job.move.blocks.count - job.settled;
-  const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency));
+  const std::uint32_t chunk = std::min(rest, mapper_->arrival_buffers(job.move.urgency, size(job.move.blocks.first)));
   if (chunk == 0) return false;
   if (!take_frames(job)) return false;
   job.chunk = chunk;

@@ -99,7 +99,7 @@ class MovingMapper final : public BlockMapper {
   void let_go(std::byte*, std::size_t bytes, std::byte* buffer) override { slots(bytes).frame_is_free(buffer); }
 
   std::byte* arrival_buffer(std::size_t bytes) override { return take_frame(bytes); }
-  std::uint32_t arrival_buffers(Urgency) const override { return UINT32_MAX; }  // The frames themselves.
+  std::uint32_t arrival_buffers(Urgency, std::size_t) const override { return UINT32_MAX; }  // The frames themselves.
 
   int map(std::byte* block, std::size_t bytes, std::byte* buffer) override { return fill(block, bytes, buffer, false); }
   void free_buffer(std::size_t bytes, std::byte* buffer) override { slots(bytes).frame_is_free(buffer); }
