@@ -102,8 +102,25 @@ def lstm(torch):
     return lambda: torch.autograd.grad(net(x)[0].square().mean(), list(net.parameters()))
 
 
+def sort_columns(torch):
+    """128 MiB, each column by itself."""
+    x = torch.randn(8192, 4096)
+    return lambda: torch.sort(x, dim=0)
+
+
+def cumsum_columns(torch):
+    x = torch.randn(8192, 4096)
+    return lambda: torch.cumsum(x, 0)
+
+
+def transpose(torch):
+    """128 MiB, into 128 MiB."""
+    x = torch.randn(4096, 8192)
+    return lambda: x.t().contiguous()
+
+
 KERNELS = {one.__name__: one for one in (einsum, matmul, conv2d_backward, conv3d_backward, jacobians, sort, index_put, coalesce,
-                                         embedding_backward, lstm)}
+                                         embedding_backward, lstm, sort_columns, cumsum_columns, transpose)}
 TIMES = 3
 
 
