@@ -56,29 +56,49 @@ std::optional<Below::Window> Below::window(std::size_t period, Lane lane, bool i
   return Window{.lane = lane, .clean = clean, .left = *out, .returns = length - *in};
 }
 
-bool Below::has_room(Tier tier, std::size_t period) const {
-  return circle_.has_room(tier == Tier::host ? host_ : ssd_, circle_.stretch(period, 1, circle_.length(period)),
-                          circle_.bytes(period));
+std::optional<Below::Window> Below::place_clean(std::size_t period, Tier tier, const Copies* copies) const {
+  if (!has_room(tier, period, copies)) return std::nullopt;
+  return window(period, tier == Tier::host ? Lane::host : Lane::ssd, false, true);
+}
+
+// Host memory is small, so that room for its copies is planned; copies on the SSD go where room is short.
+Stretch Below::takes_room(Tier tier, std::size_t period, const Copies* copies) const {
+  const Stretch away = circle_.stretch(period, 1, circle_.length(period));
+  if (copies == nullptr || tier != Tier::host || machine_.host.keeps_copies == 0) return away;
+  const Copies::Held held = copies->held_with(period);
+  if (held.is_held) return {};
+  if (held.always) return {.begin = 0, .count = circle_.kernels()};
+  if (held.before) return circle_.from_end_to_end(*held.before, period);
+  if (held.after) return circle_.from_begin_to_begin(period, *held.after);
+  return away;
+}
+
+bool Below::has_room(Tier tier, std::size_t period, const Copies* copies) const {
+  return circle_.has_room(tier == Tier::host ? host_ : ssd_, takes_room(tier, period, copies), circle_.bytes(period));
 }
 
 std::optional<Below::Window> Below::place(std::size_t period, const Copies* copies, bool use_host) const {
-  const bool ssd_has_room = has_room(Tier::ssd, period);
-  if (copies != nullptr && copies->is_clean(period) && ssd_has_room)
+  const auto only = copies != nullptr ? copies->only_tier(period) : std::nullopt;
+  const bool ssd_may = only.value_or(Tier::ssd) == Tier::ssd && has_room(Tier::ssd, period, copies);
+  const bool host_may = use_host && only.value_or(Tier::host) == Tier::host && has_room(Tier::host, period, copies);
+  const auto is_clean = [&](Tier tier) { return copies != nullptr && copies->is_clean(period, tier); };
+  if (ssd_may && is_clean(Tier::ssd))
     if (const auto clean = window(period, Lane::ssd, false, true)) return clean;
-  auto ssd = ssd_has_room ? window(period, Lane::ssd, false) : std::nullopt;
+  if (host_may && is_clean(Tier::host))
+    if (const auto clean = window(period, Lane::host, false, true)) return clean;
+  const auto ssd = ssd_may ? window(period, Lane::ssd, false) : std::nullopt;
   const auto idle = window(period, Lane::ssd, true);
   if (ssd && idle && ssd->left <= idle->left && ssd->returns >= idle->returns) return ssd;
-  const bool only_ssd = copies != nullptr && copies->is_written_anyway(period);
-  if (use_host && !only_ssd && has_room(Tier::host, period))
+  if (host_may)
     if (const auto host = window(period, Lane::host, false)) return host;
   return ssd;
 }
 
-void Below::book(std::size_t period, const Window& window) {
+void Below::book(std::size_t period, const Window& window, const Copies* copies) {
   const Bytes bytes = circle_.bytes(period);
   if (!window.clean) out_.book_forward(window.lane, circle_.stretch(period, 1, 1).begin, bytes.value);
   if (!circle_.period(period).last) in_.book_backward(window.lane, circle_.period(period).before.value, bytes.value);
-  circle_.add(window.tier() == Tier::host ? host_ : ssd_, circle_.stretch(period, 1, circle_.length(period)),
+  circle_.add(window.tier() == Tier::host ? host_ : ssd_, takes_room(window.tier(), period, copies),
               static_cast<std::int64_t>(bytes.value));
 }
 

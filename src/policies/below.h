@@ -20,7 +20,7 @@ class Below {
   // Where and when a tensor could be away. Places are kernels counted from the start of its period.
   struct Window {
     Traffic::Lane lane = Traffic::Lane::ssd;
-    bool clean = false;         // the SSD has the bytes already
+    bool clean = false;         // the tier has the bytes already
     std::uint32_t left = 0;     // the eviction ends in this kernel
     std::uint32_t returns = 0;  // the prefetch starts in this kernel, at the latest safe time
     Tier tier() const { return lane == Traffic::Lane::host ? Tier::host : Tier::ssd; }
@@ -32,8 +32,12 @@ class Below {
   // SSD first; it counts as full when its write or its read would miss the window that an idle one would allow.
   // Nothing if there is no room, or no time. `copies`: null if none are kept.
   std::optional<Window> place(std::size_t period, const Copies* copies, bool use_host) const;
-  bool has_room(Tier tier, std::size_t period) const;
-  void book(std::size_t period, const Window& window);
+  // What the tier has been given by then leaves without being copied; nothing if there is no room, or no time.
+  std::optional<Window> place_clean(std::size_t period, Tier tier, const Copies* copies) const;
+  // For what is away in this period, and in host memory for the copy that is there before and after it.
+  bool has_room(Tier tier, std::size_t period, const Copies* copies) const;
+  // Before `copies` hears of it.
+  void book(std::size_t period, const Window& window, const Copies* copies);
 
   // How long kernels wait for what the links could not take away in time: before each kernel at which the excess grows,
   // as long as the growth takes on its way out. The wait is added to the slot before that kernel.
@@ -41,6 +45,7 @@ class Below {
 
  private:
   std::optional<Window> window(std::size_t period, Traffic::Lane lane, bool idle, bool clean = false) const;
+  Stretch takes_room(Tier tier, std::size_t period, const Copies* copies) const;
 
   const Circle& circle_;
   const MachineModel& machine_;

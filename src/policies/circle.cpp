@@ -84,7 +84,7 @@ Plan Circle::plan(std::span<const Absence> absences, std::span<const std::size_t
     plan.prefetches.push_back(
         {.tensor = period(absence.period).tensor,
          .at = {stretch(absence.period, absence.returns, 0).begin},
-         .keeps_copy = copies != nullptr && absence.tier == Tier::ssd && copies->is_worth_keeping(absence.period)});
+         .keeps_copy = copies != nullptr && copies->is_worth_keeping(absence.period, absence.tier)});
   }
   std::ranges::stable_sort(plan.evictions, {}, &Eviction::after);
   std::ranges::stable_sort(plan.prefetches, {}, &Prefetch::at);

@@ -42,6 +42,14 @@ class Circle {
 
   // The kernels of a period from one place (inclusive) to another (exclusive).
   Stretch stretch(std::size_t index, std::uint32_t from, std::uint32_t to) const;
+  // Of two periods of one tensor: the kernels from the one that ends the first to the one that ends the second, without
+  // that; and likewise those after each begins.
+  Stretch from_end_to_end(std::size_t first, std::size_t second) const {
+    return between(period(first).before.value, period(second).before.value);
+  }
+  Stretch from_begin_to_begin(std::size_t first, std::size_t second) const {
+    return between(period(first).after.value + 1, period(second).after.value + 1);
+  }
   template <class F>
   void both_parts(Stretch stretch, F&& call) const {
     const std::uint32_t first = std::min(stretch.count, kernels_ - stretch.begin);
@@ -62,6 +70,10 @@ class Circle {
   Plan plan(std::span<const Absence> absences, std::span<const std::size_t> prefetch_order, const Copies* copies) const;
 
  private:
+  Stretch between(std::uint32_t begin, std::uint32_t end) const {
+    return {begin % kernels_, (end + kernels_ - begin) % kernels_};
+  }
+
   const Trace& trace_;
   const Lifetimes& lifetimes_;
   Bytes device_;

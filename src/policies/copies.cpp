@@ -9,7 +9,8 @@
 
 namespace spillway {
 
-Copies::Copies(const Trace& trace, const Lifetimes& lifetimes) : places_(lifetimes.periods.size()) {
+Copies::Copies(const Trace& trace, const Lifetimes& lifetimes, bool host_keeps)
+    : host_keeps_(host_keeps), places_(lifetimes.periods.size()) {
   const auto changes = changes_of(trace, lifetimes);
   const std::span periods(lifetimes.periods);
   for (std::size_t begin = 0, end = 0; begin < periods.size(); begin = end) {
@@ -38,11 +39,43 @@ Copies::Copies(const Trace& trace, const Lifetimes& lifetimes) : places_(lifetim
   }
 }
 
-std::vector<std::size_t> Copies::plan(std::size_t period) {
+std::optional<Tier> Copies::only_tier(std::size_t period) const {
+  if (!is_written_anyway(period)) return std::nullopt;
+  const Run& run = run_of(period);
+  return run.tier || host_keeps_ ? run.tier : Tier::ssd;
+}
+
+std::optional<std::size_t> Copies::ahead_of(std::size_t period) const {
+  const Run& run = run_of(period);
+  const std::int64_t order = places_[period].order;
+  if (!run.has_copies || order == 0 || run.first <= order) return std::nullopt;
+  return run.periods[static_cast<std::size_t>(order - 1)];
+}
+
+Copies::Held Copies::held_with(std::size_t period) const {
+  const Run& run = run_of(period);
+  const std::int64_t order = places_[period].order;
+  const bool is_planned = run.earliest != kNone;
+  if (run.first == -1) return {.always = true, .is_held = is_planned};
+  if (!is_planned) return {};
+  if (order > run.last) return {.before = run.periods[static_cast<std::size_t>(run.last)]};
+  if (order < run.earliest) return {.after = run.periods[static_cast<std::size_t>(run.earliest)]};
+  return {.is_held = true};
+}
+
+std::vector<std::size_t> Copies::plan(std::size_t period, Tier tier) {
   const auto [at, order] = places_[period];
   Run& run = runs_[at];
   if (!run.has_copies) return {};
+  if (!keeps(tier)) {
+    CHECK(run.first == kNone);
+    run.has_copies = false;
+    return {};
+  }
+  CHECK(run.tier.value_or(tier) == tier);
+  run.tier = tier;
   run.last = std::max(run.last, order);
+  run.earliest = std::min(run.earliest, order);
   if (order >= run.first) return {};
   // All if it is the run's first one, else those up to the one that was the first.
   const std::size_t until = run.first == kNone ? run.periods.size() : static_cast<std::size_t>(run.first) + 1;
@@ -52,15 +85,9 @@ std::vector<std::size_t> Copies::plan(std::size_t period) {
           run.periods.begin() + static_cast<std::ptrdiff_t>(until)};
 }
 
-void Copies::plan_elsewhere(std::size_t period) {
-  Run& run = runs_[places_[period].run];
-  CHECK(run.first == kNone);
-  run.has_copies = false;
-}
-
-bool Copies::is_worth_keeping(std::size_t period) const {
+bool Copies::is_worth_keeping(std::size_t period, Tier tier) const {
   const Run& run = run_of(period);
-  return run.first == -1 || places_[period].order < run.last;
+  return run.tier == tier && (run.first == -1 || places_[period].order < run.last);
 }
 
 }  // namespace spillway

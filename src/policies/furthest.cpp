@@ -82,9 +82,9 @@ class FurthestFirst {
           open_[circle_.period(index).last ? kDirtyLast : kDirty].push({until - circle_.kernels(), index});
     for (std::uint64_t iteration = 0; iteration < kMostIterations; ++iteration) {
       const std::vector<std::size_t> before = std::exchange(chosen_, {});
-      Copies copies(problem_.trace, problem_.lifetimes);
+      Copies copies = no_copies();
       for (const std::size_t index : before)
-        if (circle_.period(index).wraps) copies.plan(index);
+        if (circle_.period(index).wraps) copies.plan(index, Tier::ssd);
       choose_in(iteration, copies);
       std::ranges::sort(chosen_);
       if (chosen_ == before) return;
@@ -97,7 +97,7 @@ class FurthestFirst {
   Plan plan() {
     Pressure excess(excess_, slots_), unmet(excess_, slots_);
     Below below(problem_, circle_, slots_);
-    Copies copies(problem_.trace, problem_.lifetimes);
+    Copies copies = no_copies();
     std::vector<std::size_t> in_turn = chosen_;  // as they will leave: so neither way down is late for long
     std::ranges::stable_sort(in_turn, {}, [&](std::size_t index) { return circle_.period(index).after; });
     std::vector<Absence> absences;
@@ -105,8 +105,8 @@ class FurthestFirst {
       const auto in_time = below.place(index, &copies, true);
       const auto window = in_time ? in_time : late(index, below, copies);
       if (!window) continue;
-      below.book(index, *window);
-      leaves_for(window->tier(), index, copies);
+      below.book(index, *window, &copies);
+      copies.plan(index, window->tier());
       const std::uint32_t returns = latest(index);
       const std::uint32_t left = how_ == How::ahead ? window->left : 0;
       absences.push_back({.period = index, .tier = window->tier(), .left = left, .returns = returns});
@@ -142,16 +142,14 @@ class FurthestFirst {
         circle_.add(excess, away, static_cast<std::int64_t>(circle_.bytes(absence.period).value));
     }
     std::erase_if(absences, [&](const Absence& absence) { return stays[absence.period]; });
-    Copies copies(problem_.trace, problem_.lifetimes);
+    Copies copies = no_copies();
     // Of what goes to the host between two writes no copies are kept, whatever else was chosen before it.
     for (const Tier tier : {Tier::host, Tier::ssd})
       for (const Absence& absence : absences)
-        if (absence.tier == tier) leaves_for(tier, absence.period, copies);
+        if (absence.tier == tier) copies.plan(absence.period, tier);
     return copies;
   }
-  static void leaves_for(Tier tier, std::size_t index, Copies& copies) {
-    tier == Tier::host ? copies.plan_elsewhere(index) : static_cast<void>(copies.plan(index));
-  }
+  Copies no_copies() const { return {problem_.trace, problem_.lifetimes, problem_.machine.host.keeps_copies != 0}; }
   // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
   enum Kind : std::uint8_t { kDirty, kClean, kDirtyLast, kCleanLast };
   static constexpr std::size_t kKinds = 4;
@@ -163,10 +161,12 @@ class FurthestFirst {
   // Where there is room but no time: kernels will wait.
   std::optional<Below::Window> late(std::size_t index, const Below& below, const Copies& copies) const {
     if (circle_.period(index).last) return std::nullopt;  // It is freed before it could leave.
-    if (below.has_room(Tier::ssd, index))
-      return Below::Window{.lane = Traffic::Lane::ssd, .clean = copies.is_clean(index)};
-    if (copies.is_written_anyway(index) || !below.has_room(Tier::host, index)) return std::nullopt;
-    return Below::Window{.lane = Traffic::Lane::host};
+    const auto only = copies.only_tier(index);
+    for (const Tier tier : {Tier::ssd, Tier::host})
+      if (only.value_or(tier) == tier && below.has_room(tier, index, &copies))
+        return Below::Window{.lane = tier == Tier::ssd ? Traffic::Lane::ssd : Traffic::Lane::host,
+                             .clean = copies.is_clean(index, tier)};
+    return std::nullopt;
   }
   std::uint64_t begin_of(std::size_t index) const { return circle_.period(index).after.value + 1; }
   // The place at which it comes back at the latest, the kernel before the one that needs it.
@@ -229,7 +229,7 @@ class FurthestFirst {
         if (!next) break;
         leaves(now, next->until, static_cast<std::int64_t>(circle_.bytes(next->period).value));
         chosen_.push_back(next->period);
-        copies.plan(next->period);
+        copies.plan(next->period, Tier::ssd);  // Which tier, plan() chooses.
       }
       leaves(now, now + 1, -away(now));  // Its place is for a later kernel.
     }

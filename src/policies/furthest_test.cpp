@@ -149,6 +149,7 @@ TEST(FurthestLean, PlansWhereTensorsGoToTheHostAndToTheSsd) {
     MachineModel machine = *load_machine("a100");
     machine.device.memory = {std::ranges::max(lifetimes.live).value / 2};
     machine.host.memory = 64_MiB;
+    machine.host.keeps_copies = seed % 2;
     machine.ssd.capacity = 1_GiB;
     const Plan plan = plan_furthest_lean({trace, lifetimes, machine});
     EXPECT_TRUE(validate_plan(plan, trace, plan.trace_hash, lifetimes, machine, true)) << seed;

@@ -54,7 +54,8 @@ inline constexpr std::array kPolicies{
            plan_g10_gds},
     Policy{"g10-host", "G10's planned moves, host memory where the SSD is busy", {.kernels_fault = false}, plan_g10},
     Policy{"g10", "the same in one unified memory: what is absent comes by page faults", {}, plan_g10},
-    Policy{"g10-clean", "g10, and what the SSD still has leaves the device without being copied", {}, plan_g10_clean},
+    Policy{
+        "g10-clean", "g10, and what a tier below still has leaves the device without being copied", {}, plan_g10_clean},
     Policy{"g10-once", "g10 with Algorithm 1 as published: made once, as if kernels never waited", {}, plan_g10_once},
     Policy{"furthest",
            "what is needed furthest in the future leaves, and comes back as early as it fits",

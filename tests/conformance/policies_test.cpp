@@ -49,6 +49,7 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
     const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
     MachineModel model = machine({std::max<std::uint64_t>(4_MiB .value, peak.value / 100 * percent)},
                                  Bytes{*rc::gen::inRange<std::uint64_t>(0, 256) << 20});
+    model.host.keeps_copies = *rc::gen::inRange<std::uint64_t>(0, 2);
     const auto slower = *rc::gen::element<std::uint64_t>(1, 1, 10, 100);
     model.link.to_device.value /= slower;
     model.ssd.read.value /= slower;
