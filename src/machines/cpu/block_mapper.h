@@ -26,7 +26,8 @@ class BlockMapper {
   virtual int populate(std::byte* block, std::size_t bytes) = 0;
 
   // From now on nobody can change the block's bytes; they are to be read at `buffer` until put_back() or let_go().
-  // `came_back`: whether it failed after some of the block's pages had been away, and lost their write protection so.
+  // `came_back`: whether some of the block's pages had been away, came back, and lost their write protection so; it may
+  // have succeeded after that.
   virtual int take_off(std::byte* block, std::size_t bytes, std::byte*& buffer, bool& came_back) = 0;
   // Undoes take_off(); no write is lost.
   virtual int put_back(std::byte* block, std::size_t bytes, std::byte* buffer) = 0;

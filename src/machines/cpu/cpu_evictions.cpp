@@ -94,9 +94,10 @@ int CpuMachine::take_off(BlockId id) {
   if (is_parked(at(id))) return 0;
   note_mapped(id, false);
   bool came_back = false;
-  if (const int error = mapper_->take_off(address(id), size(id), at(id).buffer, came_back); error != 0) {
+  const int error = mapper_->take_off(address(id), size(id), at(id).buffer, came_back);
+  if (came_back) children_.lose(block_of(id));  // Anybody may have written to it.
+  if (error != 0) {
     note_mapped(id, true);
-    if (came_back) children_.lose(block_of(id));  // Anybody may have written to it.
     return error;
   }
   // A page that is swapped out takes its protection along, and a frame must have none.

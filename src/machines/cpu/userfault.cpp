@@ -143,6 +143,31 @@ std::size_t Userfault::read(std::span<Fault> into) const {
   return count;
 }
 
+// Note [Pages that were moved and not counted]
+// Linux 6.18 to 7.1: a page that changes meanwhile (its accessed bit will do) makes the kernel try again; what it moves
+// then is not counted, and it tries to move the same pages once more. That ends with EEXIST, since they are there. So
+// they are right behind those that were counted, and go back before anything else is decided. (Mended by "userfaultfd:
+// reset err to be 0 when move_pages_ptes succeeded".)
+Userfault::Returned Userfault::return_uncounted(std::byte* to, std::byte* from, std::size_t bytes) const {
+  const auto deadline = std::chrono::steady_clock::now() + kUntilMapped;
+  std::size_t at = 0;
+  while (at < bytes) {
+    uffdio_move request{.dst = number(from) + at,
+                        .src = number(to) + at,
+                        .len = kPageBytes,
+                        .mode = UFFDIO_MOVE_MODE_DONTWAKE,
+                        .move = 0};
+    const int error = result_of(::ioctl(fd(), UFFDIO_MOVE, &request));
+    if (error == ENOENT) break;
+    const bool is_back = error == 0 || error == EEXIST;  // This move may not have been counted, either.
+    if (is_back)
+      at += kPageBytes;
+    else if ((error != EAGAIN && error != EBUSY) || std::chrono::steady_clock::now() >= deadline)
+      return Returned::not_all;
+  }
+  return at > 0 ? Returned::some : Returned::none;
+}
+
 int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
                     bool* came_back, bool may_have_holes) const {
   std::size_t done = 0;
@@ -154,21 +179,27 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     request.len = bytes - done;
     request.mode = UFFDIO_MOVE_MODE_DONTWAKE | (may_have_holes ? UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES : 0);
     if (::ioctl(fd(), UFFDIO_MOVE, &request) == 0) return 0;
-    const int error = errno;
+    int error = errno;
     if (request.move > 0) done += static_cast<std::size_t>(request.move);
+    const bool is_late = std::chrono::steady_clock::now() >= deadline;
+    if (error == EEXIST || is_late) {  // See Note [Pages that were moved and not counted].
+      const Returned returned = return_uncounted(to + done, from + done, bytes - done);
+      if (returned == Returned::not_all) return EFAULT;
+      if (returned == Returned::some && came_back != nullptr) *came_back = true;
+      if (returned == Returned::some && error == EEXIST) error = EAGAIN;
+    }
     const bool worth_another_try = error == EAGAIN || error == EBUSY;
-    if (worth_another_try && std::chrono::steady_clock::now() < deadline) {
+    if (worth_another_try && !is_late) {
       if (tries < 64)
         ::sched_yield();
       else
         std::this_thread::sleep_for(std::chrono::microseconds(50));
       continue;
     }
-    if (came_back != nullptr) *came_back = done > 0;
-    if (done == 0) return error;
+    if (came_back != nullptr) *came_back |= done > 0;
     // What has gone comes back, and whoever faulted on it in between goes on.
-    if (move(from, to, done, std::chrono::seconds(10)) != 0) return EFAULT;
-    wake(from, done);
+    if (done > 0 && move(from, to, done, std::chrono::seconds(10)) != 0) return EFAULT;
+    wake(from, bytes);
     return error;
   }
 }

@@ -47,9 +47,9 @@ class Userfault {
   // Takes the faults that wait to be read, at most into.size(); 0 if there are none.
   std::size_t read(std::span<Fault> into) const;
 
-  // Moves the pages atomically. Pages that the kernel holds for a moment are tried again until `patience` is over; then
-  // all are back where they were and the result is EBUSY. Who waits for them goes on waiting, until wake().
-  // `came_back`: whether it failed after some had been moved. Pages may lack where the script has dropped them by
+  // Moves the pages atomically, to where there are none. Pages that the kernel holds for a moment are tried again until
+  // `patience` is over; then all are back where they were and the result is EBUSY. Who waits for them goes on waiting,
+  // until wake(). `came_back`: whether some had been moved and came back, whatever the result. Pages may lack where the script has dropped them by
   // madvise: such holes are zeroes as soon as they are touched. Elsewhere a hole is an error, ENOENT.
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
            bool* came_back = nullptr, bool may_have_holes = true) const;
@@ -64,6 +64,9 @@ class Userfault {
   int wake(std::byte* at, std::size_t bytes) const;
 
  private:
+  enum class Returned : std::uint8_t { none, some, not_all };
+  Returned return_uncounted(std::byte* to, std::byte* from, std::size_t bytes) const;
+
   Userfault(UniqueFd fd, bool can_move) : fd_(std::move(fd)), can_move_(can_move) {}
 
   UniqueFd fd_;
