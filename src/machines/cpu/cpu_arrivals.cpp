@@ -281,14 +281,23 @@ void CpuMachine::limit_waiting() {
   constexpr Nanos kBetweenLooks{100'000'000};  // at most, and many times what it is while something waits
   const Nanos looked = now();
   const Nanos since = std::min(looked - std::exchange(last_look_, looked), kBetweenLooks);
-  if (!waits_for_room() || is_moving()) return waited_.reset();
+  if (!waits_for_room() || is_moving()) {
+    waited_.reset();
+    last_refusal_ = 0;
+    return;
+  }
   waited_ = waited_ ? *waited_ + since : Nanos{};
   if (*waited_ < options_.patience) return;
-  if (last_refusal_ == ENOSPC)
-    fail_for_good(
-        "make room on the device: an operator uses more than the device memory, so that blocks come in pieces, which "
-        "keep their space on the SSD. Give more (--ssd-capacity), or more --device-memory",
-        last_refusal_);
+  constexpr std::string_view kPiecesKeepSpace =
+      "an operator uses more than the device memory, so that blocks come in pieces, which keep their space on the SSD";
+  if (last_refusal_ == ENOSPC && no_space_)
+    failure_ = Error{no_space_->code, fmt::format("cannot make room on the device: {}; more is not to be had: {}",
+                                                  kPiecesKeepSpace, no_space_->message)};
+  else if (last_refusal_ == ENOSPC)
+    fail_for_good(fmt::format("make room on the device: {}. Give more (--ssd-capacity), or more --device-memory",
+                              kPiecesKeepSpace)
+                      .c_str(),
+                  last_refusal_);
   else
     fail_for_good(
         "make room on the device: for a long time no block could be taken off, since the script holds pages of its "

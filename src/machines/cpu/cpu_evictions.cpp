@@ -333,9 +333,14 @@ void CpuMachine::refuse_arrival() {
 // device: then there must be more.
 std::optional<std::uint32_t> CpuMachine::take_slot() {
   constexpr std::uint32_t kMore = 16;
-  if (copies_.empty() && !file_.has_free_slot() && !pieces_.empty()) {
+  constexpr Nanos kBetweenRefusals{1'000'000'000};  // A disk that is full has been full to its last byte for a moment.
+  const bool wants_more = copies_.empty() && !file_.has_free_slot() && !pieces_.empty();
+  if (wants_more && (!no_space_ || now() - asked_for_space_ >= kBetweenRefusals)) {
     const std::uint32_t have = file_.reserved_slots(), most = file_.capacity_slots();
-    if (have < most) static_cast<void>(file_.reserve(std::min(have + kMore, most)));
+    asked_for_space_ = now();
+    no_space_.reset();
+    if (have < most)
+      if (auto more = file_.reserve(std::min(have + kMore, most)); !more) no_space_ = more.error();
   }
   const auto slot = copies_.empty() || file_.has_free_slot() ? file_.take() : take_slot_of_copy();
   if (slot) children_.slot_is_taken(*slot);

@@ -277,9 +277,11 @@ class CpuMachine final : public RealMachine {
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   bool delayed_are_waited_for_ = false;
-  std::optional<Nanos> waited_;  // so long for room, and nothing has moved meanwhile
-  Nanos last_look_;              // at that
-  int last_refusal_ = 0;         // why a block could not be taken off; an errno
+  std::optional<Nanos> waited_;    // so long for room, and nothing has moved meanwhile
+  Nanos last_look_;                // at that
+  int last_refusal_ = 0;           // why a block could not be taken off; an errno; 0: none since something moved
+  std::optional<Error> no_space_;  // why the SSD gave no more for blocks in pieces, when asked last
+  Nanos asked_for_space_;
   std::vector<Completion> ended_;
   Nanos last_;
   std::optional<Error> failure_;

@@ -49,8 +49,9 @@ class Userfault {
 
   // Moves the pages atomically, to where there are none. Pages that the kernel holds for a moment are tried again until
   // `patience` is over; then all are back where they were and the result is EBUSY. Who waits for them goes on waiting,
-  // until wake(). `came_back`: whether some had been moved and came back, whatever the result. Pages may lack where the script has dropped them by
-  // madvise: such holes are zeroes as soon as they are touched. Elsewhere a hole is an error, ENOENT.
+  // until wake(). `came_back`: whether some had been moved and came back, whatever the result. Pages may lack where the
+  // script has dropped them by madvise: such holes are zeroes as soon as they are touched. Elsewhere a hole is an
+  // error, ENOENT.
   int move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
            bool* came_back = nullptr, bool may_have_holes = true) const;
   // Maps new pages with these contents. Who waits for them goes on waiting, until wake(). `protect`: as protect()
