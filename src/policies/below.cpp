@@ -56,8 +56,12 @@ std::optional<Below::Window> Below::window(std::size_t period, Lane lane, bool i
   return Window{.lane = lane, .clean = clean, .left = *out, .returns = length - *in};
 }
 
-std::optional<Below::Window> Below::place_clean(std::size_t period, Tier tier, const Copies* copies) const {
-  if (!has_room(tier, period, copies)) return std::nullopt;
+std::optional<Below::Window> Below::place_stored(std::size_t before, std::size_t period, Tier tier,
+                                                 const Copies& copies) const {
+  if (!has_room(tier, period, &copies)) return std::nullopt;
+  const bool is_held_between = tier == Tier::host && !copies.held_with(before).after;
+  if (is_held_between && !circle_.has_room(host_, circle_.from_end_to_end(before, period), circle_.bytes(period)))
+    return std::nullopt;
   return window(period, tier == Tier::host ? Lane::host : Lane::ssd, false, true);
 }
 

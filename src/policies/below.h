@@ -32,8 +32,9 @@ class Below {
   // SSD first; it counts as full when its write or its read would miss the window that an idle one would allow.
   // Nothing if there is no room, or no time. `copies`: null if none are kept.
   std::optional<Window> place(std::size_t period, const Copies* copies, bool use_host) const;
-  // What the tier has been given by then leaves without being copied; nothing if there is no room, or no time.
-  std::optional<Window> place_clean(std::size_t period, Tier tier, const Copies* copies) const;
+  // Not to be copied out, since the tier gets the bytes in the period `before`, for which there is room. Nothing if
+  // there is none from then on, or no time.
+  std::optional<Window> place_stored(std::size_t before, std::size_t period, Tier tier, const Copies& copies) const;
   // For what is away in this period, and in host memory for the copy that is there before and after it.
   bool has_room(Tier tier, std::size_t period, const Copies* copies) const;
   // Before `copies` hears of it.

@@ -131,7 +131,7 @@ class Planner {
     if (!before || booked_[*before] || !is_candidate(*before)) return std::nullopt;
     const auto ahead = below_.place(*before, copies(), use_host_);
     if (!ahead || !copies_->keeps(ahead->tier())) return std::nullopt;
-    const auto window = below_.place_clean(index, ahead->tier(), copies());
+    const auto window = below_.place_stored(*before, index, ahead->tier(), *copies_);
     if (!window) return std::nullopt;
     return worth(index, {.window = *window, .ahead = Choice::Ahead{*before, *ahead}},
                  cost_back(index, window->lane) + cost(*before, ahead->lane));

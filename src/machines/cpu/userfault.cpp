@@ -145,9 +145,10 @@ std::size_t Userfault::read(std::span<Fault> into) const {
 
 // Note [Pages that were moved and not counted]
 // Linux 6.18 to 7.1: a page that changes meanwhile (its accessed bit will do) makes the kernel try again; what it moves
-// then is not counted, and it tries to move the same pages once more. That ends with EEXIST, since they are there. So
-// they are right behind those that were counted, and go back before anything else is decided. (Mended by "userfaultfd:
-// reset err to be 0 when move_pages_ptes succeeded".)
+// then is not counted, and it tries to move the same pages once more. That ends with EEXIST, since they are there: told
+// at once, or by the next call where pages before them were counted. So they are right behind those, and go back before
+// anything else is decided; pages that never left are in the way of that, and stay. (Mended by "userfaultfd: reset err
+// to be 0 when move_pages_ptes succeeded".)
 Userfault::Returned Userfault::return_uncounted(std::byte* to, std::byte* from, std::size_t bytes) const {
   const auto deadline = std::chrono::steady_clock::now() + kUntilMapped;
   std::size_t at = 0;
@@ -182,7 +183,7 @@ int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chro
     int error = errno;
     if (request.move > 0) done += static_cast<std::size_t>(request.move);
     const bool is_late = std::chrono::steady_clock::now() >= deadline;
-    if (error == EEXIST || is_late) {  // See Note [Pages that were moved and not counted].
+    if (error == EEXIST || (is_late && request.move > 0)) {  // See Note [Pages that were moved and not counted].
       const Returned returned = return_uncounted(to + done, from + done, bytes - done);
       if (returned == Returned::not_all) return EFAULT;
       if (returned == Returned::some && came_back != nullptr) *came_back = true;
