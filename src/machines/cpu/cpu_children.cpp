@@ -40,8 +40,8 @@ KeptBlocks::Found CpuMachine::protect_for_children(BlockId id) {
     is_protected &= protect(piece);
   }
   // Another thread has made a tensor in its frame, and that is told after the fork.
-  const bool is_new = any_mapped && inbox_.allocations(id) != block.told_allocations;
-  const bool has_none = block.tensors == 0 || block.state == BlockState::empty || block.blank;
+  const bool is_new = any_mapped && !knows_allocations(id);
+  const bool has_none = tensors(id) == 0 || block.state == BlockState::empty || block.blank;
   return {.is_somebodys = !has_none || is_new, .is_protected = is_protected};
 }
 

@@ -117,7 +117,7 @@ void CpuMachine::handle(const Park& command) {
 
 // Of a block that has been taken off. See Note [A dead block that lives again].
 bool CpuMachine::lives_again(BlockId id) {
-  if (at(id).blank || inbox_.allocations(block_of(id)) == home(id).told_allocations) return false;
+  if (at(id).blank || knows_allocations(block_of(id))) return false;
   bell_.ring();  // The allocation is told next.
   return true;
 }
@@ -239,7 +239,7 @@ void CpuMachine::handle(const Discard& command) {
       give_back_slot(id);
       continue;
     }
-    CHECK(home(id).tensors == 0);
+    CHECK(tensors(block_of(id)) == 0);
     if (block.state == BlockState::in_pieces) {
       CHECK(keep_for_children(id));  // What has not changed since they were forked has not been kept.
       end_pieces(id);
@@ -302,13 +302,13 @@ void CpuMachine::free_host_frame(std::byte* frame) {
 void CpuMachine::settle_kept() {
   std::erase_if(kept_, [&](BlockId id) {
     Block& block = at(id);
-    if (block.kept_reported || inbox_.allocations(id) != block.told_allocations) return false;
-    if (block.tensors == 0 && !keep_for_children(id)) return false;  // That is no refusal.
-    if (block.tensors == 0 && try_discard(id)) {
+    if (block.kept_reported || !knows_allocations(id)) return false;
+    if (tensors(id) == 0 && !keep_for_children(id)) return false;  // That is no refusal.
+    if (tensors(id) == 0 && try_discard(id)) {
       block.kept = false;
       return true;
     }
-    if (block.tensors == 0 && ++block.kept_tries < kTriesOfKept) return false;
+    if (tensors(id) == 0 && ++block.kept_tries < kTriesOfKept) return false;
     block.kept_reported = true;
     answers_.push_back(Faulted{kNobody, {id, 1}});
     return false;

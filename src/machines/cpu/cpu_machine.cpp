@@ -112,9 +112,7 @@ void CpuMachine::collect() {
   if (fault_queue_.take_overflow()) userfault_.wake(range_.begin(), range_.bytes());
   children_.collect();
   while (const auto entry = fault_queue_.pop()) faults_.push_back(*entry);
-  CHECK(batch_at_ == batch_.messages.size());  // All before has been told.
-  inbox_.take(batch_);
-  batch_at_ = 0;
+  take_messages();
 }
 
 std::optional<Event> CpuMachine::next_event() {
@@ -123,12 +121,7 @@ std::optional<Event> CpuMachine::next_event() {
     answers_.pop_front();
     return event;
   }
-  while (batch_at_ < batch_.messages.size()) {
-    const Inbox::Message& message = batch_.messages[batch_at_++];
-    CHECK(message.first_access + message.access_count <= batch_.accesses.size());
-    if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
-      return event;
-  }
+  if (auto event = next_message()) return event;
   while (!faults_.empty()) {
     const FaultQueue::Entry entry = faults_.front();
     faults_.pop_front();
@@ -137,39 +130,7 @@ std::optional<Event> CpuMachine::next_event() {
   return std::nullopt;
 }
 
-std::optional<Event> CpuMachine::tell(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
-  const BlockRange blocks = message.blocks;
-  switch (message.kind) {
-    case Inbox::Kind::allocated:
-      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-        ++at(id).told_allocations;
-        ++at(id).tensors;
-      }
-      return Allocated{message.tensor, blocks, message.label};
-    case Inbox::Kind::freed:
-      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-        CHECK(at(id).tensors > 0);
-        --at(id).tensors;
-      }
-      return Freed{message.tensor, blocks};
-    case Inbox::Kind::kernel_ready:
-      return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
-    case Inbox::Kind::kernel_done:
-      return KernelDone{message.launch};
-    case Inbox::Kind::adopted:
-      CHECK(message.adopted < batch_.plans.size());
-      return Adopted{std::move(batch_.plans[message.adopted])};
-    case Inbox::Kind::missing:
-      CHECK(false && "page faults say what is missing");
-    case Inbox::Kind::forking:
-      children_.take_snapshot(message.fork, UniqueFd(message.socket));
-      return std::nullopt;
-    case Inbox::Kind::end:
-      told_.release();
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
+void CpuMachine::forks(std::uint32_t fork, UniqueFd socket) { children_.take_snapshot(fork, std::move(socket)); }
 
 BlockId CpuMachine::touched(const std::byte* address) const {
   const BlockId block{range_.index_of(address)};

@@ -90,9 +90,7 @@ class CpuMachine final : public RealMachine {
   // Fails with Errc::unavailable after stop(); any other failure is the end of what can be served.
   Result<Stamped> wait() override;
 
-  bool has_events() const override {
-    return !answers_.empty() || !faults_.empty() || batch_at_ < batch_.messages.size();
-  }
+  bool has_events() const override { return !answers_.empty() || !faults_.empty() || has_messages(); }
   // For the few faults that the run loop may have itself.
   void run_loop_is(pid_t thread) override { reader_->run_loop_is(thread); }
 
@@ -122,15 +120,13 @@ class CpuMachine final : public RealMachine {
     bool kept = false;     // see Note [A dead block that lives again]
     bool kept_reported = false;
     std::uint32_t kept_tries = 0;
-    std::uint32_t transferring = 0;      // with so many blocks, this one included, from this one on
-    bool has_slot = false;               // the block's
-    std::uint32_t slot = 0;              // the block's
-    std::optional<ContentHash> stored;   // of what is in the slot, once it has been needed
-    std::uint32_t told_allocations = 0;  // the block's
-    std::uint32_t tensors = 0;           // the block's: as told to the executor
-    bool is_mapped = false;              // a piece's
-    std::uint32_t job = 0;               // the move that it is part of
-    std::byte* buffer = nullptr;         // where its bytes are while they are off the block, or in a host frame
+    std::uint32_t transferring = 0;     // with so many blocks, this one included, from this one on
+    bool has_slot = false;              // the block's
+    std::uint32_t slot = 0;             // the block's
+    std::optional<ContentHash> stored;  // of what is in the slot, once it has been needed
+    bool is_mapped = false;             // a piece's
+    std::uint32_t job = 0;              // the move that it is part of
+    std::byte* buffer = nullptr;        // where its bytes are while they are off the block, or in a host frame
   };
   struct Job {
     Move move;
@@ -222,7 +218,7 @@ class CpuMachine final : public RealMachine {
 
   // Events (cpu_machine.cpp).
   std::optional<Event> next_event();
-  std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  void forks(std::uint32_t fork, UniqueFd socket) override;
   BlockId touched(const std::byte* address) const;
   std::optional<Event> tell_fault(const FaultQueue::Entry& entry);
   void collect();
@@ -232,7 +228,7 @@ class CpuMachine final : public RealMachine {
     return is_piece(id) ? (*pieces_.at(block_of(id)))[place_in_block(id)] : blocks_[id.value];
   }
   Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
-  // What has its slot, and knows what the executor was told of its tensors.
+  // What has its slot.
   Block& home(BlockId id) { return at(block_of(id)); }
   bool holds_frame(const Block& block) const;
   static bool is_parked(const Block& block) { return block.state == BlockState::resident && block.buffer != nullptr; }
@@ -271,8 +267,6 @@ class CpuMachine final : public RealMachine {
 
   ChildServer children_;
 
-  Inbox::Batch batch_;
-  std::size_t batch_at_ = 0;
   std::deque<FaultQueue::Entry> faults_;
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn

@@ -29,7 +29,7 @@ bool CudaMachine::step_down(Job& job) {
     // and others have their turn before the next is tried.
     bool stays = false;
     for (BlockId id = blocks.first; id < blocks.end(); ++id.value)
-      stays |= !at(id).blank && (gate_.is_claimed(id) || lives_again(id));
+      stays |= !at(id).blank && (gate_.is_claimed(id) || !knows_allocations(id));
     if (stays || job.cancelled) {
       come_back(job, job.cancelled);
       return true;
@@ -226,7 +226,7 @@ void CudaMachine::handle(const Discard& command) {
   for (BlockId id = command.blocks.first; id < command.blocks.end(); ++id.value) {
     Block& block = at(id);
     if (command.tier == Tier::device) {
-      CHECK(block.tensors == 0 && block.state == BlockState::resident && !block.kept);
+      CHECK(tensors(id) == 0 && block.state == BlockState::resident && !block.kept);
       forget_copies(block, *up_, gate_.arrived(id));
       block.state = BlockState::empty;
       if (std::exchange(block.blank, false))
@@ -236,7 +236,7 @@ void CudaMachine::handle(const Discard& command) {
       continue;
     }
     if (block.state != BlockState::resident) {  // All that there is, and not only a copy.
-      CHECK(block.tensors == 0 && block.state == BlockState::stored && block.lower == command.tier);
+      CHECK(tensors(id) == 0 && block.state == BlockState::stored && block.lower == command.tier);
       block.state = BlockState::empty;
       block.blank = false;
     }
@@ -251,14 +251,12 @@ void CudaMachine::begin_drop(BlockId id) {
   drops_[id.value].inside = gate_.inside();
 }
 
-bool CudaMachine::lives_again(BlockId id) const { return inbox_.allocations(id) != at(id).told_allocations; }
-
 bool CudaMachine::step_drop(BlockId id, Job& job) {
   using enum Job::Step;
   if (job.step == launches) {
     if (!gate_.are_outside(job.inside)) return false;
     // A tensor may have got it, and have been told meanwhile, while a thread was inside that saw the block.
-    if (lives_again(id) || at(id).tensors > 0 || gate_.is_claimed(id)) {
+    if (!knows_allocations(id) || tensors(id) > 0 || gate_.is_claimed(id)) {
       gate_.put_back(id);
       gate_.wake();
       at(id).kept = true;
@@ -278,8 +276,8 @@ bool CudaMachine::step_drop(BlockId id, Job& job) {
 void CudaMachine::settle_kept() {
   std::erase_if(kept_, [&](BlockId id) {
     Block& block = at(id);
-    if (block.kept_reported || lives_again(id)) return false;
-    if (block.tensors == 0) {
+    if (block.kept_reported || !knows_allocations(id)) return false;
+    if (tensors(id) == 0) {
       block.kept = false;
       begin_drop(id);
       return true;

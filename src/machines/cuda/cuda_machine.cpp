@@ -134,9 +134,7 @@ Result<Stamped> CudaMachine::wait() {
     delayed_.clear();
     for (const Completion& completion : ended_) transfer_ended(completion);
     pump();
-    CHECK(batch_at_ == batch_.messages.size());  // All before has been told.
-    inbox_.take(batch_);
-    batch_at_ = 0;
+    take_messages();
   }
 }
 
@@ -146,48 +144,13 @@ std::optional<Event> CudaMachine::next_event() {
     answers_.pop_front();
     return event;
   }
-  while (batch_at_ < batch_.messages.size()) {
-    const Inbox::Message& message = batch_.messages[batch_at_++];
-    CHECK(message.first_access + message.access_count <= batch_.accesses.size());
-    if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
-      return event;
-  }
-  return std::nullopt;
+  return next_message();
 }
 
-std::optional<Event> CudaMachine::tell(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
-  const BlockRange blocks = message.blocks;
-  switch (message.kind) {
-    case Inbox::Kind::allocated:
-      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-        ++at(id).told_allocations;
-        ++at(id).tensors;
-      }
-      return Allocated{message.tensor, blocks, message.label};
-    case Inbox::Kind::freed:
-      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
-        CHECK(at(id).tensors > 0);
-        --at(id).tensors;
-      }
-      return Freed{message.tensor, blocks};
-    case Inbox::Kind::kernel_ready:
-      return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
-    case Inbox::Kind::kernel_done:
-      return KernelDone{message.launch};
-    case Inbox::Kind::missing:
-      for (BlockId id = blocks.first; id < blocks.end(); ++id.value)
-        if (!gate_.is_there(id)) at(id).state == BlockState::empty ? stats_.first_touch() : stats_.fault();
-      return Faulted{message.launch.stream, blocks};
-    case Inbox::Kind::adopted:
-      CHECK(message.adopted < batch_.plans.size());
-      return Adopted{std::move(batch_.plans[message.adopted])};
-    case Inbox::Kind::end:
-      told_.release();
-      return std::nullopt;
-    case Inbox::Kind::forking:
-      CHECK(false && "forked processes have no GPU");
-  }
-  return std::nullopt;
+Event CudaMachine::misses(StreamId stream, BlockRange blocks) {
+  for (BlockId id = blocks.first; id < blocks.end(); ++id.value)
+    if (!gate_.is_there(id)) at(id).state == BlockState::empty ? stats_.first_touch() : stats_.fault();
+  return Faulted{stream, blocks};
 }
 
 // Each step takes what the steps before it have given back.

@@ -64,7 +64,7 @@ class CudaMachine final : public RealMachine {
   Result<Stamped> wait() override;
 
   void stop() override;
-  bool has_events() const override { return !answers_.empty() || batch_at_ < batch_.messages.size(); }
+  bool has_events() const override { return !answers_.empty() || has_messages(); }
 
   std::byte* begin() const override { return reinterpret_cast<std::byte*>(memory_->begin()); }
   std::uint32_t device_blocks() const override { return options_.device_frames; }
@@ -85,12 +85,10 @@ class CudaMachine final : public RealMachine {
     Tier lower = Tier::device;  // of a stored, leaving or arriving one
     std::byte* slot = nullptr;  // in pinned host memory
     std::optional<std::uint32_t> file_slot;
-    std::byte* staging = nullptr;        // on its way from or to the file
-    bool is_copied = false;              // on its way down: to below, where the bytes are not yet
-    std::uint64_t down = 0;              // the mark of its latest copy down, whatever came of it
-    std::uint32_t told_allocations = 0;  // as told to the executor, like the next
-    std::uint32_t tensors = 0;
-    std::uint32_t job = 0;  // the move that it is part of
+    std::byte* staging = nullptr;  // on its way from or to the file
+    bool is_copied = false;        // on its way down: to below, where the bytes are not yet
+    std::uint64_t down = 0;        // the mark of its latest copy down, whatever came of it
+    std::uint32_t job = 0;         // the move that it is part of
   };
   // A move, or a dead block on its way off the device.
   struct Job {
@@ -140,7 +138,6 @@ class CudaMachine final : public RealMachine {
   bool has_left(Job& job);
   void come_back(Job& job, bool at_once);
   bool has_copy(const Job& job, BlockId id) const;
-  bool lives_again(BlockId id) const;
   void find_uses(BlockId id, Job& job);
   bool are_done(const Job& job) const;
   void begin_drop(BlockId id);
@@ -171,7 +168,7 @@ class CudaMachine final : public RealMachine {
   void note_usage();
 
   std::optional<Event> next_event();
-  std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  Event misses(StreamId stream, BlockRange blocks) override;
 
   Block& at(BlockId id) { return blocks_.at(id.value); }
   const Block& at(BlockId id) const { return blocks_.at(id.value); }
@@ -197,8 +194,6 @@ class CudaMachine final : public RealMachine {
   std::vector<BlockId> kept_;
   std::set<BlockId> copies_;  // what is on the device, and has a slot in the file, too
 
-  Inbox::Batch batch_;
-  std::size_t batch_at_ = 0;
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   std::vector<Completion> ended_;

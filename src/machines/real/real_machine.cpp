@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "base/check.h"
+
 namespace spillway {
 
 void RealMachine::stop() {
@@ -19,5 +21,62 @@ void RealMachine::let_go(LaunchId launch) {
   launches_[launch.stream.value].store(launch.serial, std::memory_order_release);
   launches_[launch.stream.value].notify_all();
 }
+
+std::optional<Event> RealMachine::next_message() {
+  while (has_messages()) {
+    const Inbox::Message& message = batch_.messages[batch_at_++];
+    CHECK(message.first_access + message.access_count <= batch_.accesses.size());
+    if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
+      return event;
+  }
+  return std::nullopt;
+}
+
+void RealMachine::take_messages() {
+  CHECK(!has_messages());
+  inbox_.take(batch_);
+  batch_at_ = 0;
+}
+
+std::optional<Event> RealMachine::tell(const Inbox::Message& message, std::span<const BlockAccess> accesses) {
+  const BlockRange blocks = message.blocks;
+  switch (message.kind) {
+    case Inbox::Kind::allocated:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        ++lodgers_.at(id.value).allocations;
+        ++lodgers_.at(id.value).tensors;
+      }
+      return Allocated{message.tensor, blocks, message.label};
+    case Inbox::Kind::freed:
+      for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
+        CHECK(tensors(id) > 0);
+        --lodgers_.at(id.value).tensors;
+      }
+      return Freed{message.tensor, blocks};
+    case Inbox::Kind::kernel_ready:
+      return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
+    case Inbox::Kind::kernel_done:
+      return KernelDone{message.launch};
+    case Inbox::Kind::missing:
+      return misses(message.launch.stream, blocks);
+    case Inbox::Kind::adopted:
+      CHECK(message.adopted < batch_.plans.size());
+      return Adopted{std::move(batch_.plans[message.adopted])};
+    case Inbox::Kind::forking:
+      forks(message.fork, UniqueFd(message.socket));
+      return std::nullopt;
+    case Inbox::Kind::end:
+      told_.release();
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+Event RealMachine::misses(StreamId stream, BlockRange blocks) {
+  CHECK(false && "page faults say what is missing");
+  return Faulted{stream, blocks};
+}
+
+void RealMachine::forks(std::uint32_t, UniqueFd) { CHECK(false && "forked processes have no part of this memory"); }
 
 }  // namespace spillway

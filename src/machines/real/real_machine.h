@@ -6,10 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <semaphore>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/ids.h"
+#include "base/unique_fd.h"
 #include "base/units.h"
 #include "executor/machine.h"
 #include "machines/real/doorbell.h"
@@ -59,8 +63,19 @@ class RealMachine : public Machine {
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
 
  protected:
-  RealMachine(Doorbell bell, std::uint32_t blocks) : bell_(std::move(bell)), blocks_(blocks), inbox_(blocks, bell_) {}
+  RealMachine(Doorbell bell, std::uint32_t blocks)
+      : bell_(std::move(bell)), blocks_(blocks), inbox_(blocks, bell_), lodgers_(blocks) {}
   void let_go(LaunchId launch);
+
+  // What the script has told, one after the other, as far as it is news to the executor.
+  std::optional<Event> next_message();
+  bool has_messages() const { return batch_at_ < batch_.messages.size(); }
+  void take_messages();  // those that have come since; all before has been told
+  // As told so far: how many tensors live in the block, and whether all that was allocated there has been told.
+  std::uint32_t tensors(BlockId block) const { return lodgers_.at(block.value).tensors; }
+  bool knows_allocations(BlockId block) const {
+    return inbox_.allocations(block) == lodgers_.at(block.value).allocations;
+  }
 
   Doorbell bell_;
   std::uint32_t blocks_;
@@ -68,9 +83,20 @@ class RealMachine : public Machine {
   Streams streams_;
   MachineStats stats_;
   StallClock stall_;
-  std::counting_semaphore<> told_{0};  // for tell_all()
 
  private:
+  struct Lodgers {  // of a block
+    std::uint32_t allocations = 0, tensors = 0;
+  };
+  std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
+  // A stream waits for blocks that no page fault brings.
+  virtual Event misses(StreamId stream, BlockRange blocks);
+  virtual void forks(std::uint32_t fork, UniqueFd socket);
+
+  std::vector<Lodgers> lodgers_;
+  Inbox::Batch batch_;
+  std::size_t batch_at_ = 0;
+  std::counting_semaphore<> told_{0};  // for tell_all()
   std::atomic<bool> stop_{false};
   std::unique_ptr<std::atomic<std::uint32_t>[]> launches_{new std::atomic<std::uint32_t>[Streams::kMost] {}};
 };
