@@ -161,6 +161,12 @@ struct CostFigures {
 };
 static_assert(has_all_figures<CostFigures>());
 
+// An operator that runs, and that uses more than the device's memory. No name: none does.
+struct OversizedOperator {
+  FixedText<88> name{};
+  Bytes used{};
+};
+
 // Why a run whose policy plans has followed no plan.
 enum class NoPlan : std::uint64_t {
   ended,         // The script has, before anybody could say more.

@@ -137,6 +137,16 @@ TEST_F(ReadReport, APlanEndsWithTheIterationBefore) {
   EXPECT_EQ(report().plans[0].end, PlanEnd::slower);
 }
 
+TEST_F(ReadReport, NamesAnOperatorThatDoesNotFitOnlyWhileItRuns) {
+  OversizedOperator running{.used = 96_MiB};
+  running.name = "aten::sort";
+  state().oversized.store(running);
+  ASSERT_EQ(report().notices.size(), 1u);
+  EXPECT_EQ(report().notices[0].find("aten::sort was running when the script ended: it used 96 MiB"), 0u);
+  state().oversized.store({});
+  EXPECT_TRUE(report().notices.empty());
+}
+
 TEST_F(ReadReport, OfVeryManyPlansTheLastIsTold) {
   for (std::uint64_t plan = 0; plan <= 2 * kMaxPlans; ++plan) {
     add_plan(**session, {.policy = plan % 2 == 0 ? "g10-clean" : "g10", .predicted_in = {plan}});

@@ -116,7 +116,8 @@ struct SessionState {
 
   DiskWaits disk_waits;  // of the owner's threads
   Latest<MemoryFigures> memory;
-  Counter refused_bytes{0};         // the largest tensor that found no room
+  Counter refused_bytes{0};  // the largest tensor that found no room
+  Latest<OversizedOperator> oversized;
   Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace
 
   Counter unmanaged_count{0};  // may exceed the table

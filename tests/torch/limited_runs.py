@@ -32,6 +32,21 @@ def what_uses_more_than_the_memory_is_named(spillway):
         check(("aten::einsum used " in done.stderr) == named, rows, done.stderr)
 
 
+@normal()
+def what_uses_more_than_the_memory_is_named_while_it_runs(spillway):
+    code = """
+import os, torch
+@torch.library.custom_op("tests::ends", mutates_args=())
+def ends(x: torch.Tensor) -> torch.Tensor:
+    y = torch.cat([x] * 6)
+    os._exit(9)
+ends(torch.ones(4 << 20))
+"""
+    done, _ = run(spillway, [sys.executable, "-c", code])
+    check(done.returncode == 9, done.stdout, done.stderr)
+    check("tests::ends was running when the script ended: it used 112 MiB" in done.stderr, done.stderr)
+
+
 STATUS = {"exception": 1, "os._exit": 7, "abort": 134, "interrupt": 130, "kill": 137, "plainly": 0}
 
 

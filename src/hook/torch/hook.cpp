@@ -88,6 +88,8 @@ void* Hook::allocate(std::size_t bytes) {
   const Birth birth{.storage = id, .bytes = Bytes{bytes}, .label = lineage.label};
   if (kernel) {
     kernel->event.births.push_back(birth);
+    kernel->used += birth.bytes;
+    say_if_oversized(*kernel);
   } else {
     const MutexLock lock(mutex_);
     born(birth);
@@ -168,7 +170,9 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);
   kernel->splits_before = memory_->splits();
+  for (const Touch& touch : kernel->event.touches) kernel->used += excess(touch.end, touch.begin);
   running = std::move(kernel);
+  say_if_oversized(*running);
   return true;
 }
 
@@ -181,6 +185,10 @@ void Hook::kernel_ends() {
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
   if (memory_->splits() != kernel->splits_before) name_larger_than_memory(*kernel);
+  if (kernel->is_oversized) {
+    const MutexLock lock(mutex_);
+    session_.state.oversized.store({});
+  }
   if (kernel->known_to_memory) memory_->kernel_done();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const MutexLock lock(mutex_);
@@ -329,6 +337,21 @@ void Hook::compiled_code_seen() {
       session_,
       "torch.compile is in use: compiled kernels run outside of PyTorch's operators, so that a trace lacks them; their "
       "memory is held within the budget all the same");
+}
+
+// Before it has ended, for those who do not wait for that.
+void Hook::say_if_oversized(RunningKernel& kernel) {
+  const Bytes budget{session_.config.device_budget_bytes};
+  if (kernel.used <= budget || kernel.is_oversized || kernel.used < kernel.looked_at * 2) return;
+  if (session_.config.mode != SessionMode::run) return;
+  kernel.looked_at = kernel.used;
+  const Bytes used = used_by(kernel.event);
+  if (used <= budget) return;
+  kernel.is_oversized = true;
+  OversizedOperator running{.used = used};
+  running.name = kernel.op->name;
+  const MutexLock lock(mutex_);
+  session_.state.oversized.store(running);
 }
 
 // Whatever it was given: many make more inside. Other threads' kernels may have had a part in it.

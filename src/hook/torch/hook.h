@@ -41,11 +41,16 @@ struct RunningKernel {
   // ahead from there, beside the plan.
   bool known_to_memory = true;
   std::uint64_t splits_before = 0;
+  Bytes used;                 // bytes that it was given, some perhaps several times, and that it has made
+  Bytes looked_at;            // `used` when it was looked at last whether it is too much
+  bool is_oversized = false;  // the session says so
 
   // Its lists keep their memory: there are very many kernels, one after the other.
   void begin_anew() {
     place = kNoKernel;
     known_to_memory = true;
+    used = looked_at = Bytes{};
+    is_oversized = false;
     event.touches.clear();
     event.births.clear();
     event.deaths.clear();
@@ -103,6 +108,7 @@ class Hook {
   void finish();
 
  private:
+  void say_if_oversized(RunningKernel& kernel);
   void name_larger_than_memory(const RunningKernel& kernel);
   void has_ended(TrainingPhases::Ended what) SPILLWAY_REQUIRES(mutex_);
   void count(const CountedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
