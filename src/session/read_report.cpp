@@ -37,7 +37,7 @@ void read_texts(const SessionState& state, RunReport& report) {
     report.notices.push_back(fmt::format("there was no room for {} more such notes", count - kMaxNotices));
   if (const OversizedOperator running = state.oversized.load(); !running.name.view().empty())
     report.notices.push_back(fmt::format(
-        "{} was running when the script ended: it used {}, which is more than the device memory of {}, so that "
+        "{} was running when the script ended: it used at least {}, more than the device memory of {}, so that "
         "parts of it come by page faults and it may take very long; more memory would help (--device-memory)",
         running.name.view(), to_text(running.used), to_text(report.device_budget)));
   report.error = state.error.get();
