@@ -348,10 +348,10 @@ void Hook::say_if_oversized(RunningKernel& kernel) {
   const Bytes used = used_by(kernel.event);
   if (used <= budget) return;
   kernel.is_oversized = true;
-  OversizedOperator running{.used = used};
-  running.name = kernel.op->name;
+  OversizedOperator oversized{.used = used};
+  oversized.name = kernel.op->name;
   const MutexLock lock(mutex_);
-  session_.state.oversized.store(running);
+  session_.state.oversized.store(oversized);
 }
 
 // Whatever it was given: many make more inside. Other threads' kernels may have had a part in it.

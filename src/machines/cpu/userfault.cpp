@@ -151,8 +151,8 @@ std::size_t Userfault::read(std::span<Fault> into) const {
 // to be 0 when move_pages_ptes succeeded".)
 Userfault::Returned Userfault::return_uncounted(std::byte* to, std::byte* from, std::size_t bytes) const {
   const auto deadline = std::chrono::steady_clock::now() + kUntilMapped;
-  std::size_t at = 0;
-  while (at < bytes) {
+  bool some = false;
+  for (std::size_t at = 0; at < bytes;) {
     uffdio_move request{.dst = number(from) + at,
                         .src = number(to) + at,
                         .len = kPageBytes,
@@ -160,13 +160,13 @@ Userfault::Returned Userfault::return_uncounted(std::byte* to, std::byte* from, 
                         .move = 0};
     const int error = result_of(::ioctl(fd(), UFFDIO_MOVE, &request));
     if (error == ENOENT) break;
-    const bool is_back = error == 0 || error == EEXIST;  // This move may not have been counted, either.
-    if (is_back)
+    some |= error == 0;
+    if (error == 0 || error == EEXIST)  // It never left; or this move was not counted, either.
       at += kPageBytes;
     else if ((error != EAGAIN && error != EBUSY) || std::chrono::steady_clock::now() >= deadline)
       return Returned::not_all;
   }
-  return at > 0 ? Returned::some : Returned::none;
+  return some ? Returned::some : Returned::none;
 }
 
 int Userfault::move(std::byte* to, std::byte* from, std::size_t bytes, std::chrono::microseconds patience,
