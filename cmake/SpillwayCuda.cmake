@@ -2,7 +2,7 @@
 # SPILLWAY_CUDA_INCLUDE says it is. The driver itself is found when a program runs. Without the header what needs it is left out.
 set(SPILLWAY_CUDA_INCLUDE "" CACHE STRING "Folder of cuda.h; empty: that of SPILLWAY_PYTHON's packages")
 set(spillway_cuda_include "${SPILLWAY_CUDA_INCLUDE}")
-if(SPILLWAY_PYTHON AND NOT SPILLWAY_SANITIZE AND NOT spillway_cuda_include)
+if(SPILLWAY_PYTHON AND NOT spillway_cuda_include)
   execute_process(
     COMMAND ${SPILLWAY_PYTHON} -c "import importlib.util as u
 found = u.find_spec('nvidia')

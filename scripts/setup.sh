@@ -69,15 +69,6 @@ find_python() {
   printf '%s\n' "$torch_version" >"$stamp"
 }
 
-# The folder of cuda.h among the packages of $python; nothing if there is none.
-cuda_headers() {
-  local header packages
-  packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-  for header in "$packages"/nvidia/*/include/cuda.h; do
-    [ -f "$header" ] && { dirname "$header"; return; }
-  done
-}
-
 # configure PRESET FOLDER [-DX=Y ...]: only if it was never done with these options; ninja notices changed CMake files itself.
 configure() {
   local preset=$1 folder=$root/$2 options

@@ -28,7 +28,7 @@ struct Eviction {
 struct Prefetch {
   TensorId tensor;
   KernelId at;
-  bool keeps_copy = false;  // on the SSD, so that the tensor can leave again without being copied
+  bool keeps_copy = false;  // below, so that the tensor can leave again without being copied
   friend bool operator==(const Prefetch&, const Prefetch&) = default;
 };
 

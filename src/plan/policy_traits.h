@@ -13,7 +13,7 @@ struct PolicyTraits {
   bool unlimited_device = false;  // the device is as large as it takes
   bool kernels_fault = true;      // kernels start at once and fault; false: whole working sets are moved first
   bool uses_host = true;          // what leaves the device may go to host memory
-  bool keeps_copies = false;      // what comes from the SSD unplanned leaves its copy there, whatever the plan
+  bool keeps_copies = false;      // what comes unplanned leaves its copy below, whatever the plan
   // What moves ahead of kernels that no plan knows, on a device of this size; null: nothing does.
   std::unique_ptr<OnlinePolicy> (*online)(Bytes device) = nullptr;
 };

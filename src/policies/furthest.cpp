@@ -150,7 +150,7 @@ class FurthestFirst {
     return copies;
   }
   Copies no_copies() const { return {problem_.trace, problem_.lifetimes, problem_.machine.host.keeps_copies != 0}; }
-  // What it costs to be away: the way back, unless it is the last; the way out, unless the SSD has the bytes.
+  // What it costs to be away: the way back, unless it is the last; the way out, unless a tier below has the bytes.
   enum Kind : std::uint8_t { kDirty, kClean, kDirtyLast, kCleanLast };
   static constexpr std::size_t kKinds = 4;
   Kind kind_of(std::size_t index, const Copies& copies) const {

@@ -45,7 +45,7 @@ inline constexpr std::array kPolicies{
            {.online = make_deepum},
            nullptr},
     Policy{"deepum-clean",
-           "deepum, and what the SSD still has leaves the device without being copied",
+           "deepum, and what a tier below still has leaves the device without being copied",
            {.keeps_copies = true, .online = make_deepum},
            nullptr},
     Policy{"g10-gds",

@@ -30,6 +30,7 @@ def what_uses_more_than_the_memory_is_named(spillway):
         done, report = run(spillway, [sys.executable, "-c", code])
         check(done.returncode == 0 and done.stdout == f"{float(rows * rows * 4 * 32768)}\n", done.stdout, done.stderr)
         check(("aten::einsum used " in done.stderr) == named, rows, done.stderr)
+        check("was running when the script ended" not in done.stderr, done.stderr)
 
 
 @normal()

@@ -339,7 +339,7 @@ void Hook::compiled_code_seen() {
       "memory is held within the budget all the same");
 }
 
-// Before it has ended, for those who do not wait for that.
+// The report of a script that ends meanwhile names it.
 void Hook::say_if_oversized(RunningKernel& kernel) {
   const Bytes budget{session_.config.device_budget_bytes};
   if (kernel.used <= budget || kernel.is_oversized || kernel.used < kernel.looked_at * 2) return;
