@@ -12,6 +12,8 @@
 #include "runtime/run_figures.h"
 #include "runtime/run_plan.h"
 
+struct CUstream_st;
+
 namespace spillway {
 
 class Planning;
@@ -21,14 +23,17 @@ class TensorMemory {
  public:
   virtual ~TensorMemory() = default;
 
-  // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
+  // 64-byte aligned, of a GPU 512, contents undefined. The failure says which tier is short by how much.
   struct Newborn {
     std::size_t bytes = 0;
     std::optional<std::uint64_t> place{};  // where a plan wants it, if it can be there
     TensorLabel label{};
+    CUstream_st* stream = nullptr;  // of a GPU: on which its kernels run
   };
   virtual Result<void*> allocate(const Newborn& tensor) = 0;
   virtual void free(void* memory) = 0;
+  // Of a GPU: that stream uses it, too.
+  virtual void record_stream(void*, CUstream_st*) {}
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
   // All that we manage, now and later.
