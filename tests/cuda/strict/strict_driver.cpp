@@ -103,6 +103,8 @@ class Driver {
   CUresult map(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHandle handle);
   CUresult unmap(CUdeviceptr at, std::size_t bytes);
   CUresult set_access(CUdeviceptr at, std::size_t bytes);
+  CUresult allocate(CUdeviceptr* at, std::size_t bytes);
+  CUresult free(CUdeviceptr at);
   CUresult pin(void** memory, std::size_t bytes);
   CUresult unpin(void* memory);
 
@@ -132,6 +134,8 @@ class Driver {
     file_ = ::memfd_create("strict cuda", MFD_CLOEXEC);
     must(file_ >= 0, "no memfd");
     knobs.is_spared = [](bool spared) { is_spared = spared; };
+    if (const char* const bytes = std::getenv("STRICT_CUDA_DEVICE_BYTES"); bytes != nullptr)
+      knobs.device_bytes = std::strtoull(bytes, nullptr, 10);
   }
   void run(Stream& stream);
   bool is_accessible(const Range& range);
@@ -145,6 +149,7 @@ class Driver {
   CUmemGenericAllocationHandle next_handle_ = 1;
   std::map<CUdeviceptr, std::size_t> reserved_;
   std::map<CUdeviceptr, Mapping> mappings_;
+  std::map<CUdeviceptr, Mapping> allocated_;
   std::map<std::uintptr_t, std::size_t> pinned_;
   std::vector<std::unique_ptr<Stream>> streams_;
 };
@@ -277,6 +282,34 @@ bool Driver::is_accessible(const Range& range) {
     place = begin + mapping.bytes;
   }
   return true;
+}
+
+// The functions of before there was mapping: each allocation has addresses and memory of its own.
+CUresult Driver::allocate(CUdeviceptr* at, std::size_t bytes) {
+  Mapping made{.bytes = (bytes + kGranularity - 1) / kGranularity * kGranularity};
+  if (const CUresult failed = create(&made.handle, made.bytes); failed != CUDA_SUCCESS) return failed;
+  if (const CUresult failed = reserve(at, made.bytes, 0); failed != CUDA_SUCCESS) return failed;
+  map(*at, made.bytes, made.handle);
+  set_access(*at, made.bytes);
+  const std::lock_guard lock(mutex_);
+  allocated_[*at] = made;
+  return CUDA_SUCCESS;
+}
+
+CUresult Driver::free(CUdeviceptr at) {
+  Mapping freed;
+  {
+    std::unique_lock lock(mutex_);
+    const auto found = allocated_.find(at);
+    must(found != allocated_.end(), "frees what is not allocated: " + hex(at));
+    freed = found->second;
+    allocated_.erase(found);
+    changed_.wait(lock,
+                  [&] { return std::ranges::all_of(streams_, [](const auto& one) { return one->queue.empty(); }); });
+  }
+  unmap(at, freed.bytes);
+  release(freed.handle);
+  return free_addresses(at, freed.bytes);
 }
 
 CUresult Driver::pin(void** memory, std::size_t bytes) {
@@ -467,7 +500,14 @@ CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 CUresult cuCtxSynchronize() { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuModuleLoadData(CUmodule*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*) { return CUDA_ERROR_NOT_SUPPORTED; }
-CUresult cuMemAlloc(CUdeviceptr*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuMemAlloc(CUdeviceptr* at, size_t bytes) {
+  COUNTED(cuMemAlloc);
+  return driver().allocate(at, bytes);
+}
+CUresult cuMemFree(CUdeviceptr at) {
+  COUNTED(cuMemFree);
+  return driver().free(at);
+}
 CUresult cuMemHostRegister(void*, size_t, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuMemHostUnregister(void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }

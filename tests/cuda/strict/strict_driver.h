@@ -33,7 +33,7 @@ struct StrictKernel {
 
 // What tests set up, before others call or between.
 struct StrictCuda {
-  std::size_t device_bytes = std::size_t{1} << 30;
+  std::size_t device_bytes = std::size_t{1} << 30;  // or what STRICT_CUDA_DEVICE_BYTES says
   std::size_t pinned_bytes = std::size_t{1} << 32;  // host memory that can be pinned
   // How many calls of a function succeed before one fails, and with what; that one failure is then over.
   struct Fault {
