@@ -41,6 +41,12 @@ CudaRange GatedLaunches::range_of(const void* begin, Bytes bytes) const {
 bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
   touches_of_launch.clear();
   if (launch.is_captured) return true;  // The graph is gated when it is launched.
+  if (!enter(launch)) return false;
+  if (timer_ != nullptr) timer_->launches(handle_of(launch.stream));
+  return true;
+}
+
+bool GatedLaunches::enter(const CudaLaunch& launch) {
   for (const CudaTouch& touch : launch.touches)
     touches_of_launch.push_back({blocks_of(touch.range), touch.access != CudaAccess::read});
   if (!launch.is_complete) {

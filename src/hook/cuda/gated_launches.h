@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "hook/cuda/launch.h"
 #include "machines/cuda/cuda_machine.h"
+#include "machines/cuda/kernel_timer.h"
 
 namespace spillway {
 
@@ -18,9 +19,9 @@ class GatedLaunches final : public LaunchObserver {
  public:
   // Called with why a launch was refused, on its thread, which may hold any lock of PyTorch's.
   using OnRefusal = std::function<void(std::string_view)>;
-  // The machine outlives it.
-  explicit GatedLaunches(CudaMachine& machine, OnRefusal on_refusal = {})
-      : machine_(machine), on_refusal_(std::move(on_refusal)) {}
+  // The machine outlives it, and so does the timer, which is told of launches; null: nobody is.
+  explicit GatedLaunches(CudaMachine& machine, OnRefusal on_refusal = {}, KernelTimer* timer = nullptr)
+      : machine_(machine), on_refusal_(std::move(on_refusal)), timer_(timer) {}
   // Its id says in which blocks it lies.
   CudaRange range_of(const void* begin, Bytes bytes) const;
 
@@ -38,11 +39,13 @@ class GatedLaunches final : public LaunchObserver {
   std::uint64_t blind_launches() const { return blind_launches_.load(std::memory_order_relaxed); }
 
  private:
+  bool enter(const CudaLaunch& launch);
   BlockRange blocks_at(const void* begin, Bytes bytes) const;
   void refuse(const Error& why);
 
   CudaMachine& machine_;
   OnRefusal on_refusal_;
+  KernelTimer* timer_;
   std::atomic<std::uint64_t> blind_launches_{0};
 };
 

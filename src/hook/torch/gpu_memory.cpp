@@ -18,15 +18,27 @@
 namespace spillway {
 namespace {
 
+// What stands between the script and the machine.
+struct Watch {
+  Watch(const CudaDriver& its_driver, CudaMachine& machine, Session& session)
+      : driver(its_driver),
+        timer(driver, machine.stall()),
+        launches(machine, [&session](std::string_view why) { add_notice(session, why); }, &timer) {}
+
+  CudaDriver driver;
+  KernelTimer timer;
+  GatedLaunches launches;
+};
+
 class GpuMemory final : public PagedMemory {
  public:
-  GpuMemory(CudaShim& shim, CudaMachine& machine, std::shared_ptr<GatedLaunches> launches, std::unique_ptr<Pager> paged,
+  GpuMemory(CudaShim& shim, CudaMachine& machine, std::shared_ptr<Watch> watch, std::unique_ptr<Pager> paged,
             std::unique_ptr<Planning> planning)
       : PagedMemory(std::move(paged), std::move(planning)),
         shim_(shim),
         streams_(machine.gate().streams()),
-        launches_(std::move(launches)) {
-    shim_.observe(launches_.get());
+        watch_(std::move(watch)) {
+    shim_.observe(&watch_->launches);
   }
 
   std::span<std::byte> range() const override { return {}; }  // The host touches none of it.
@@ -37,15 +49,18 @@ class GpuMemory final : public PagedMemory {
 
   void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     for (const ByteExtent& extent : extents)
-      if (contains(extent.begin)) launches_->operator_touches(extent.begin, Bytes{extent.bytes}, extent.writes);
+      if (contains(extent.begin)) watch_->launches.operator_touches(extent.begin, Bytes{extent.bytes}, extent.writes);
     in_kernel = true;
     PagedMemory::kernel_ready(kernel, extents);
+    watch_->timer.kernel_begins();
   }
-  void kernel_done() override {
+  std::optional<std::uint32_t> kernel_done() override {
     in_kernel = false;
     GatedLaunches::operator_ends();
     PagedMemory::kernel_done();
+    return watch_->timer.kernel_ends();
   }
+  std::optional<std::vector<KernelTime>> times_on_device() override;
 
  private:
   struct Owned {
@@ -57,7 +72,7 @@ class GpuMemory final : public PagedMemory {
 
   CudaShim& shim_;
   ScriptStreams& streams_;
-  std::shared_ptr<GatedLaunches> launches_;
+  std::shared_ptr<Watch> watch_;
   Mutex mutex_;  // The pager's may be taken under it.
   std::unordered_map<void*, Owned> owned_ SPILLWAY_GUARDED_BY(mutex_);
   FreedMemory freed_ SPILLWAY_GUARDED_BY(mutex_);
@@ -75,13 +90,13 @@ Result<void*> GpuMemory::allocate(const Newborn& tensor) {
     owned_.emplace(memory, Owned{{tensor.bytes}, {tensor.stream}});
   }
   auto ready = streams_.let_wait(tensor.stream, before);
-  if (ready && !shim_.add(launches_->range_of(memory, {tensor.bytes})))
+  if (ready && !shim_.add(watch_->launches.range_of(memory, {tensor.bytes})))
     ready = fail(Errc::unavailable, "the launch shim does not watch a tensor's memory");
   if (!ready) {
     free(memory);
     return std::unexpected(ready.error());
   }
-  if (in_kernel) launches_->operator_touches(memory, {tensor.bytes}, true);
+  if (in_kernel) watch_->launches.operator_touches(memory, {tensor.bytes}, true);
   return memory;
 }
 
@@ -97,6 +112,13 @@ void GpuMemory::free(void* memory) {
   freed_.freed(pager().place_of(memory), found->second.bytes, std::move(uses));
   owned_.erase(found);
   PagedMemory::free(memory);
+}
+
+std::optional<std::vector<KernelTime>> GpuMemory::times_on_device() {
+  std::vector<KernelTime> times;
+  if (const auto collected = watch_->timer.collect())
+    for (const KernelTimer::Time& one : *collected) times.push_back({one.duration, one.gap});
+  return times;
 }
 
 void GpuMemory::record_stream(void* memory, CUstream_st* stream) {
@@ -132,20 +154,19 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   wanted.around_io = config.around_io;
   TRY(std::unique_ptr<CudaDevice> device, CudaDevice::open(driver, wanted));
   CudaMachine& machine = device->machine();
-  auto launches =
-      std::make_shared<GatedLaunches>(machine, [&session](std::string_view why) { add_notice(session, why); });
-  config.on_progress = [&session, &machine, launches, told = std::move(config.on_progress)](const MemoryFigures& now) {
+  auto watch = std::make_shared<Watch>(driver, machine, session);
+  config.on_progress = [&session, &machine, watch, told = std::move(config.on_progress)](const MemoryFigures& now) {
     told(now);
     const CudaMachine::Activity activity = machine.activity();
     session.state.gpu.store({.held_launches = activity.held_launches,
-                             .blind_launches = launches->blind_launches(),
+                             .blind_launches = watch->launches.blind_launches(),
                              .mappings = activity.mappings,
                              .mapping = activity.mapping,
                              .pinned_peak = activity.pinned});
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config), std::move(device)));
   TRY(auto planning, session_planning(session, *pager));
-  return std::make_unique<GpuMemory>(*shim, machine, std::move(launches), std::move(pager), std::move(planning));
+  return std::make_unique<GpuMemory>(*shim, machine, std::move(watch), std::move(pager), std::move(planning));
 }
 
 }  // namespace spillway

@@ -192,7 +192,7 @@ void Hook::kernel_ends() {
     const MutexLock lock(mutex_);
     session_.state.oversized.store({});
   }
-  if (kernel->known_to_memory) memory_->kernel_done();
+  if (kernel->known_to_memory) kernel->event.on_device = memory_->kernel_done();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const MutexLock lock(mutex_);
   const bool planned = kernel->plan != nullptr;
@@ -230,6 +230,7 @@ void Hook::iteration_may_have_ended() {
   if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
   if (!recorder_ || rests_) return;
+  if (const auto times = memory_->times_on_device()) recorder_->took(*times);
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
@@ -397,6 +398,8 @@ void Hook::finish() {
     const auto ended = phases_.script_ends();
     if (ended == TrainingPhases::Ended::backward_pass) {
       count(iterations_.backward_ended(last_end_, memory_->figures()));
+      if (recorder_)
+        if (const auto times = memory_->times_on_device()) recorder_->took(*times);
       if (recorder_) recorder_->anchor();
     } else {
       has_ended(ended);

@@ -48,6 +48,7 @@ struct RunningKernel {
   // Its lists keep their memory: there are very many kernels, one after the other.
   void begin_anew() {
     place = kNoKernel;
+    event.on_device.reset();
     known_to_memory = true;
     used = looked_at = Bytes{};
     is_oversized = false;

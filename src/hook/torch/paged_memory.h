@@ -34,7 +34,10 @@ class PagedMemory : public TensorMemory {
   MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
   void script_ends() override { pager_->script_ends(); }
   Planning* planning() override { return planning_.get(); }
-  void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
+  std::optional<std::uint32_t> kernel_done() override {
+    pager_->kernel_done(pager_->this_stream());
+    return std::nullopt;
+  }
   Nanos stalled(Nanos now) const override { return pager_->stall(now); }
   std::uint64_t splits() const override { return pager_->splits(); }
   MemoryFigures figures() const override { return pager_->stats(); }

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
+#include "recorder/iteration.h"
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
 #include "runtime/run_figures.h"
@@ -47,7 +49,11 @@ class TensorMemory {
 
   // The calling thread's next kernel uses these bytes, and has ended.
   virtual void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
-  virtual void kernel_done() = 0;
+  // Of a GPU: its number in times_on_device(), if it launched something.
+  virtual std::optional<std::uint32_t> kernel_done() = 0;
+  // Of a GPU: how long the device took, of the kernels between the last two calls; none of which it is not known.
+  // Nothing: the host's times are those.
+  virtual std::optional<std::vector<KernelTime>> times_on_device() { return std::nullopt; }
 
   // Of this memory so far, whoever lived in it.
   virtual MovedBytes moved(const void*, Bytes) const { return {}; }
