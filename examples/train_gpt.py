@@ -50,7 +50,7 @@ class Gpt(nn.Module):
 def weights_hash(model):
     digest = hashlib.sha256()
     for tensor in model.state_dict().values():
-        digest.update(tensor.detach().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -63,16 +63,17 @@ def main():
     parser.add_argument("--width", type=int, default=1024, help="a multiple of 64 (default %(default)s)")
     parser.add_argument("--words", type=int, default=50257, help="size of the vocabulary (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    parser.add_argument("--device", default="cpu", help="as PyTorch names it (default %(default)s)")
     options = parser.parse_args()
 
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
     torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
-    model = Gpt(options.words, options.length, options.width, options.width // 64, options.layers)
+    model = Gpt(options.words, options.length, options.width, options.width // 64, options.layers).to(options.device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     for step in range(options.steps):
         start = time.perf_counter()
-        text = torch.randint(options.words, (options.batch, options.length + 1))
+        text = torch.randint(options.words, (options.batch, options.length + 1)).to(options.device)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
         loss.backward()

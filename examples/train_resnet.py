@@ -46,7 +46,7 @@ def resnet50(classes):
 def weights_hash(model):
     digest = hashlib.sha256()
     for tensor in model.state_dict().values():
-        digest.update(tensor.detach().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -56,16 +56,17 @@ def main():
     parser.add_argument("--batch", type=int, default=32, help="images a step (default %(default)s)")
     parser.add_argument("--size", type=int, default=160, help="pixels an image is wide and high (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    parser.add_argument("--device", default="cpu", help="as PyTorch names it (default %(default)s)")
     options = parser.parse_args()
 
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
-    model = resnet50(classes=1000)
+    model = resnet50(classes=1000).to(options.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
     for step in range(options.steps):
         start = time.perf_counter()
-        images = torch.randn(options.batch, 3, options.size, options.size)
-        labels = torch.randint(1000, (options.batch,))
+        images = torch.randn(options.batch, 3, options.size, options.size).to(options.device)
+        labels = torch.randint(1000, (options.batch,)).to(options.device)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(images), labels)
         loss.backward()

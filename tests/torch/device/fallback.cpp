@@ -171,5 +171,11 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
+// Those that the CPU has a kernel for, while other devices get several operators.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  for (const char* const name : {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward"})
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
+}
+
 }  // namespace
 }  // namespace spillway

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu_views.h"
+#include "generator.h"
 
 namespace spillway {
 namespace {
@@ -87,6 +88,15 @@ Three lstm_cell_backward(const std::optional<Tensor>& of_state, const std::optio
               }));
 }
 
+std::tuple<Tensor, Tensor> dropout(const Tensor& input, double probability, std::optional<bool> train) {
+  const double kept = train.value_or(true) ? 1 - probability : 1;
+  const Tensors made = compute("aten::native_dropout", {input}, [&](const Tensors& on_cpu) -> Tensors {
+    const Tensor mask = at::empty_like(on_cpu[0], at::kBool).bernoulli_(kept, cpu_generator_of(default_generator()));
+    return {(on_cpu[0] * mask).mul_(kept == 0 ? 0 : 1 / kept), mask};
+  });
+  return {made[0], made[1]};
+}
+
 // The CPU's own, where it takes the CPU's tensors.
 int64_t attention_choice(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& mask,
                          double dropout, bool is_causal, std::optional<double> scale, bool grouped) {
@@ -135,6 +145,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("convolution_backward_overrideable", convolution_backward);
   library.impl("_thnn_fused_lstm_cell", lstm_cell);
   library.impl("_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward);
+  library.impl("native_dropout", dropout);
   library.impl("_fused_sdp_choice", attention_choice);
   library.impl("_scaled_dot_product_fused_attention_overrideable", attention);
   library.impl("_scaled_dot_product_fused_attention_overrideable_backward", attention_backward);

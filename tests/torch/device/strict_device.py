@@ -61,6 +61,8 @@ def load(library):
     torch._register_device_module("strict", module)
     sys.modules["torch.strict"] = module
     torch.utils.generate_methods_for_privateuse1_backend()
+    # So that parameters stay the same objects when they move here, as on a GPU: two modules may share one.
+    torch.__future__.set_swap_module_params_on_conversion(True)
     # Kernels run beside the script. So they give what one thread gives, whoever is first.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
