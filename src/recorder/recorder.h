@@ -40,8 +40,9 @@ class Recorder {
   // So much of the time since the last kernel was not the script's on the host, and is no part of a gap.
   void leave_out(Nanos time) { left_out_ += time; }
   void anchor();
-  // Where the device tells the times: of the segment that the latest anchor has ended, by KernelEvent::on_device. Before
-  // each anchor. Kernels that launched nothing take no time; of none is known how long it took where there are none.
+  // Where the device tells the times: of the segment that the latest anchor has ended, by KernelEvent::on_device.
+  // Before each anchor. Kernels that launched nothing take no time; of none is known how long it took where there are
+  // none.
   void took(const std::vector<KernelTime>& times);
   // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
   void forget_anchors();

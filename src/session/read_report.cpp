@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "base/text.h"
 #include "runtime/run_policy.h"
 
 namespace spillway {

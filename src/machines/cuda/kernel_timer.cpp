@@ -38,7 +38,10 @@ CUevent KernelTimer::take_event() {
   return event;
 }
 
-void KernelTimer::kernel_begins() noexcept { running = {.is_in_kernel = true}; }
+void KernelTimer::kernel_begins() noexcept {
+  running = {};
+  running.is_in_kernel = true;
+}
 
 void KernelTimer::launches(CUstream stream) noexcept {
   if (!running.is_in_kernel || running.start != nullptr) return;

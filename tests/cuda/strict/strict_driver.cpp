@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -46,7 +47,11 @@ struct Range {
 };
 
 // One recording of an event: done when the stream has come that far.
-using Mark = std::shared_ptr<bool>;
+struct Recorded {
+  bool done = false;
+  std::chrono::steady_clock::time_point at;
+};
+using Mark = std::shared_ptr<Recorded>;
 
 struct Work {
   std::string name;
@@ -66,7 +71,7 @@ struct Event {
   }
   Mark record() {
     const std::lock_guard lock(mutex);
-    return mark = std::make_shared<bool>(false);
+    return mark = std::make_shared<Recorded>();
   }
 };
 
@@ -386,7 +391,7 @@ void Driver::run(Stream& stream) {
     changed_.wait(lock, [&] {
       if (stream.queue.empty()) return stream.ended;
       const Work& first = stream.queue.front();
-      return first.after == nullptr || *first.after;
+      return first.after == nullptr || first.after->done;
     });
     if (stream.queue.empty()) return;
     Work& work = stream.queue.front();  // Others add behind it only.
@@ -394,7 +399,7 @@ void Driver::run(Stream& stream) {
     if (random() % 4 == 0) std::this_thread::yield();
     if (work.run) work.run();
     lock.lock();
-    if (work.marks) *work.marks = true;
+    if (work.marks) *work.marks = {.done = true, .at = std::chrono::steady_clock::now()};
     stream.queue.pop_front();
     changed_.notify_all();
   }
@@ -412,12 +417,12 @@ void Driver::wait_until_idle(Stream& stream) {
 
 void Driver::wait_until(const Mark& mark) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return *mark; });
+  changed_.wait(lock, [&] { return mark->done; });
 }
 
 bool Driver::is_done(const Mark& mark) {
   const std::lock_guard lock(mutex_);
-  return mark == nullptr || *mark;
+  return mark == nullptr || mark->done;
 }
 
 Driver& driver() { return Driver::get(); }
@@ -598,6 +603,14 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventQuery(CUevent event) {
   COUNTED(cuEventQuery);
   return driver().is_done(event_of(event).get()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
+  COUNTED(cuEventElapsedTime);
+  const auto begin = event_of(from).get(), end = event_of(to).get();
+  if (begin == nullptr || end == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (!driver().is_done(begin) || !driver().is_done(end)) return CUDA_ERROR_NOT_READY;
+  *milliseconds = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+  return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent event) {
   COUNTED(cuEventSynchronize);
