@@ -188,5 +188,15 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("resize_", resize_symbolic);
 }
 
+// Copies heed these bits themselves.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  for (const char* const name : {"_copy_from", "_copy_from_and_resize", "_local_scalar_dense"})
+    library.impl(name, torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  for (const char* const name : {"_copy_from", "_copy_from_and_resize", "_local_scalar_dense"})
+    library.impl(name, torch::CppFunction::makeFallthrough());
+}
+
 }  // namespace
 }  // namespace spillway

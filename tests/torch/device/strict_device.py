@@ -26,6 +26,7 @@ def _module():
     members = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
+        "_initialized": True,
         "is_bf16_supported": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
