@@ -221,9 +221,10 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
-// Those that the CPU has a kernel for, while other devices get several operators.
+// Those that the CPU has a kernel for, while other devices get several operators, or the form with an output, which is wrong
+// for this loss.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  for (const char* const name : {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward"})
+  for (const char* const name : {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward", "smooth_l1_loss"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
