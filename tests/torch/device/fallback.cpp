@@ -221,10 +221,11 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
-// Those that the CPU has a kernel for, while other devices get several operators, or the form with an output, which is wrong
-// for this loss.
+// Those that the CPU has a kernel for, while other devices get several operators, or the form with an output, which is
+// wrong for these losses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  for (const char* const name : {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward", "smooth_l1_loss"})
+  for (const char* const name :
+       {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward", "mse_loss", "smooth_l1_loss"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 

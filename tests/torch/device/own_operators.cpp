@@ -95,7 +95,8 @@ Three lstm_cell(const Tensor& from_input, const Tensor& from_state, const Tensor
 
 Tensors lstm_gradients(const Tensors& on_cpu, bool has_bias) {
   const Tensors parts = on_cpu[4].unsafe_chunk(4, 1);
-  const Tensor in = parts[0], forget = parts[1], candidate = parts[2], out = parts[3], shown = on_cpu[3].tanh();
+  const Tensor &in = parts[0], &forget = parts[1], &candidate = parts[2], &out = parts[3];
+  const Tensor shown = on_cpu[3].tanh();
   Tensor of_next = on_cpu[1].defined() ? on_cpu[1] : at::zeros_like(shown), of_out = at::zeros_like(shown);
   if (on_cpu[0].defined()) {
     of_next = of_next + on_cpu[0] * out * (1 - shown * shown);
