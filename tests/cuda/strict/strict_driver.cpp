@@ -56,7 +56,12 @@ struct Work {
   Mark marks = nullptr;  // this is done then
 };
 
-struct Stream;
+struct Stream {
+  std::deque<Work> queue;  // the first one runs
+  bool ended = false;
+  std::thread thread;
+};
+
 struct Event {
   std::mutex mutex;
   Mark mark;  // GUARDED_BY(mutex), of the latest recording
@@ -152,12 +157,6 @@ class Driver {
   std::map<CUdeviceptr, Mapping> allocated_;
   std::map<std::uintptr_t, std::size_t> pinned_;
   std::vector<std::unique_ptr<Stream>> streams_;
-};
-
-struct Stream {
-  std::deque<Work> queue;  // the first one runs
-  bool ended = false;
-  std::thread thread;
 };
 
 CUresult Driver::reserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment) {

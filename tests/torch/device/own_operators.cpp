@@ -115,6 +115,41 @@ Three lstm_cell_backward(const std::optional<Tensor>& of_state, const std::optio
                              [has_bias](const Tensors& on_cpu) { return lstm_gradients(on_cpu, has_bias); }));
 }
 
+// The gates in order: reset, update, new.
+std::tuple<Tensor, Tensor> gru_cell(const Tensor& from_input, const Tensor& from_state, const Tensor& state,
+                                    const std::optional<Tensor>& input_bias, const std::optional<Tensor>& state_bias) {
+  const Tensors made = compute(
+      "aten::_thnn_fused_gru_cell", "", {from_input, from_state, state, or_none(input_bias), or_none(state_bias)},
+      [](const Tensors& on_cpu) -> Tensors {
+        const Tensors of_input = (on_cpu[3].defined() ? on_cpu[0] + on_cpu[3] : on_cpu[0]).unsafe_chunk(3, 1);
+        const Tensors of_state = (on_cpu[4].defined() ? on_cpu[1] + on_cpu[4] : on_cpu[1]).unsafe_chunk(3, 1);
+        const Tensor reset = (of_input[0] + of_state[0]).sigmoid(), update = (of_input[1] + of_state[1]).sigmoid();
+        const Tensor fresh = (of_input[2] + reset * of_state[2]).tanh();
+        return {fresh + update * (on_cpu[2] - fresh), at::cat({reset, update, fresh, on_cpu[2], of_state[2]}, 1)};
+      });
+  return {made[0], made[1]};
+}
+
+using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+Five gru_cell_backward(const Tensor& of_next, const Tensor& workspace, bool has_bias) {
+  const Tensors made =
+      compute("aten::_thnn_fused_gru_cell_backward", has_bias ? "bias" : "", {of_next, workspace},
+              [has_bias](const Tensors& on_cpu) -> Tensors {
+                const Tensors parts = on_cpu[1].unsafe_chunk(5, 1);
+                const Tensor &reset = parts[0], &update = parts[1], &fresh = parts[2], &state = parts[3],
+                             &from_state = parts[4];
+                const Tensor of_fresh = on_cpu[0] * (1 - update) * (1 - fresh * fresh);
+                const Tensor of_update = on_cpu[0] * (state - fresh) * update * (1 - update);
+                const Tensor of_reset = of_fresh * from_state * reset * (1 - reset);
+                const Tensor of_inputs = at::cat({of_reset, of_update, of_fresh}, 1);
+                const Tensor of_states = at::cat({of_reset, of_update, of_fresh * reset}, 1);
+                return {of_inputs, of_states, on_cpu[0] * update, has_bias ? of_inputs.sum(0) : Tensor(),
+                        has_bias ? of_states.sum(0) : Tensor()};
+              });
+  return {made[0], made[1], made[2], made[3], made[4]};
+}
+
 std::tuple<Tensor, Tensor> dropout(const Tensor& input, double probability, std::optional<bool> train) {
   const double kept = train.value_or(true) ? 1 - probability : 1;
   const Tensors made = compute("aten::native_dropout", "", {input}, [kept](const Tensors& on_cpu) -> Tensors {
@@ -172,6 +207,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("convolution_backward_overrideable", convolution_backward);
   library.impl("_thnn_fused_lstm_cell", lstm_cell);
   library.impl("_thnn_fused_lstm_cell_backward_impl", lstm_cell_backward);
+  library.impl("_thnn_fused_gru_cell", gru_cell);
+  library.impl("_thnn_fused_gru_cell_backward", gru_cell_backward);
   library.impl("native_dropout", dropout);
   library.impl("_fused_sdp_choice", attention_choice);
   library.impl("_scaled_dot_product_fused_attention_overrideable", attention);
