@@ -1,6 +1,7 @@
 # Shared by ./test and ./demo (bash, sourced after steps.sh): installs what is missing and builds. Run again, it only looks.
 
 torch_version=2.13.0
+oldest_cuda_torch=2.11.0
 tool_packages=(g++ cmake ninja-build pkg-config python3 python3-venv ca-certificates zstd)
 library_packages=(libfmt-dev liburing-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev libzstd-dev libxxhash-dev
   libgtest-dev librapidcheck-dev)
@@ -67,6 +68,29 @@ find_python() {
     step "Importing PyTorch for the first time" "$python" -c 'import numpy, torch'
   fi
   printf '%s\n' "$torch_version" >"$stamp"
+}
+
+# The headers of the oldest PyTorch whose CUDA allocator we take the place of: that the sources compile with them is a test.
+# To be called after find_python, whose pip downloads them.
+find_oldest_headers() {
+  local folder=$root/.venv/torch-$oldest_cuda_torch-headers
+  [ -d "$folder/include" ] && return
+  "$python" -c 'import importlib.util as u, pathlib, sys
+sys.exit(not (pathlib.Path(u.find_spec("torch").origin).parent / "lib/libc10_cuda.so").exists())' || return 0  # It has no CUDA.
+  "$python" -m pip --version >/dev/null 2>&1 || { say "  $python has no pip to download PyTorch $oldest_cuda_torch: the test of its headers is skipped"; return; }
+  step "Downloading PyTorch $oldest_cuda_torch for its headers" unpack_headers "$folder"
+}
+
+unpack_headers() {  # unpack_headers FOLDER: half a GB is downloaded, 60 MB are kept
+  local download=$1.part
+  rm -rf "$download"
+  mkdir -p "$download" || return
+  "$python" -m pip download --no-deps --no-input --disable-pip-version-check --no-cache-dir --dest "$download" "torch==$oldest_cuda_torch" &&
+    "$python" -c 'import glob, sys, zipfile
+[wheel] = glob.glob(sys.argv[1] + "/*.whl")
+with zipfile.ZipFile(wheel) as files:
+    files.extractall(sys.argv[1], [name for name in files.namelist() if name.startswith("torch/include/")])' "$download" &&
+    mv "$download/torch" "$1" && rm -rf "$download"
 }
 
 # configure PRESET FOLDER [-DX=Y ...]: only if it was never done with these options; ninja notices changed CMake files itself.

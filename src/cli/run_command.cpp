@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/gpu_option.h"
 #include "cli/json_report.h"
 #include "cli/machine_option.h"
 #include "cli/predictions.h"
@@ -42,7 +43,8 @@ constexpr Nanos kLeastIoTimeout{100'000'000};
 
 struct RunOptions {
   std::string ssd = "/var/tmp", eviction_path = "automatic", policy{kAuto}, io_timeout = "30s";
-  std::optional<std::string> device_memory, host_memory, ssd_capacity, json, record, plan;
+  std::string device = "auto";
+  std::optional<std::string> device_memory, host_memory, pinned_memory, ssd_capacity, json, record, plan;
   bool quiet = false;
   std::string program;
   std::vector<std::string> command;
@@ -66,19 +68,24 @@ Result<> check_blocks(std::string_view option, std::uint64_t size, std::string_v
                                        option, to_text(Bytes{size}), to_text(kBlockBytes), without));
 }
 
-// Without these nothing is planned, and the run goes on all the same.
-void measure(Session& session, bool quiet) {
+// Without these nothing is planned, and the run goes on all the same. Of a GPU the links are measured already.
+void measure(Session& session, const std::optional<Gpu>& gpu, bool quiet) {
   SessionConfig& config = session.config;
   const auto machine = machine_by_name("this", config.ssd_directory.data(), quiet);
   if (!machine)
     return add_notice(session, fmt::format("no moves are planned ahead, since this machine could not be measured: {}",
                                            machine.error().message));
-  config.rates = {.copy = machine->link.to_device,
+  config.rates = {.to_device = machine->link.to_device,
+                  .from_device = machine->link.from_device,
                   .ssd_read = machine->ssd_read(),
                   .ssd_write = machine->ssd_write(),
                   .ssd_read_latency = machine->ssd.read_latency,
                   .ssd_write_latency = machine->ssd.write_latency,
                   .fault = machine->fault.cost};
+  if (!gpu) return;
+  config.rates.to_device = gpu->to_device;
+  config.rates.from_device = gpu->from_device;
+  config.rates.fault = gpu->fault;
 }
 
 Result<Nanos> io_timeout_of(const std::string& text) {
@@ -92,9 +99,48 @@ Result<Nanos> io_timeout_of(const std::string& text) {
   return *io_timeout;
 }
 
+Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig& config) {
+  constexpr Bytes kForOthers = 1_GiB;  // CUDA's own, libraries' code, other allocators
+  config.gpu = gpu.ordinal;
+  config.cuda_version = gpu.cuda_version;
+  config.gpu_name = gpu.name;
+  TRY_VOID(set_text(config.cuda_driver, gpu.driver.data(), "the path of the CUDA driver"));
+  if (config.unlimited)
+    config.device_budget_bytes = excess(gpu.free, std::min(kForOthers, Bytes{gpu.free.value / 8})).value;
+  if (Bytes{config.device_budget_bytes} > gpu.memory)
+    return fail(Errc::usage,
+                fmt::format("--device-memory {} is more than the {} of the {}; give less",
+                            to_text(Bytes{config.device_budget_bytes}), to_text(gpu.memory), gpu.name.data()));
+  TRY_VOID(check_blocks("--device-memory", config.device_budget_bytes, "all that is free"));
+  if (options.pinned_memory) {
+    TRY(config.pinned_budget_bytes, size_option("--pinned-memory", *options.pinned_memory));
+    TRY_VOID(check_blocks("--pinned-memory", config.pinned_budget_bytes, "half of what is free"));
+  } else {
+    TRY(const Bytes pinned, default_pinned_memory());
+    config.pinned_budget_bytes = pinned.value;
+  }
+  const auto wanted = options.host_memory ? std::optional(Bytes{config.host_budget_bytes}) : std::nullopt;
+  const PinnedParts parts = parts_of(Bytes{config.pinned_budget_bytes}, wanted);
+  if (wanted && parts.host < *wanted && options.pinned_memory)
+    return fail(Errc::usage,
+                fmt::format("--host-memory {} is more than --pinned-memory {} has room for: a GPU copies from pinned "
+                            "memory, and {} of it are for the SSD; give less of the one or more of the other",
+                            to_text(*wanted), to_text(Bytes{config.pinned_budget_bytes}), to_text(parts.staging)));
+  config.host_budget_bytes = wanted.value_or(parts.host).value;
+  config.pinned_budget_bytes = config.host_budget_bytes + parts.staging.value;
+  return {};
+}
+
+// Nothing of the CPU's pages is needed for a GPU.
+Result<CpuDevice::Found> ssd_of(const SessionConfig& config) {
+  TRY(const SpillFile file, SpillFile::open(config.ssd_directory.data(), Bytes{config.ssd_capacity_bytes}));
+  return CpuDevice::Found{.method = EvictionMethod::automatic, .ssd = kBlockBytes * file.capacity_slots()};
+}
+
 Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session) {
   SessionConfig& config = session.config;
   config.unlimited = !options.device_memory;
+  TRY(const std::optional<Gpu> gpu, gpu_of(options.device));
   if (options.device_memory) {
     TRY(config.device_budget_bytes, size_option("--device-memory", *options.device_memory));
   }
@@ -102,6 +148,9 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
     TRY(config.host_budget_bytes, size_option("--host-memory", *options.host_memory));
     if (config.host_budget_bytes != 0) TRY_VOID(check_blocks("--host-memory", config.host_budget_bytes, "none"));
   }
+  if (gpu) TRY_VOID(configure_gpu(options, *gpu, config));
+  if (!gpu && options.pinned_memory)
+    return fail(Errc::usage, "--pinned-memory: it is for a GPU, and this run limits the CPU's tensors; leave it out");
   if (options.ssd_capacity) {
     TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", *options.ssd_capacity));
     TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, "what the file system has"));
@@ -121,7 +170,7 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
     TRY(const GivenPlan given, load_given_plan(*options.plan));
     TRY_VOID(set_text(config.plan_path, fs::absolute(given.file, error).string(), "--plan"));
   }
-  if (config.unlimited) {
+  if (config.unlimited && !gpu) {
     TRY(const Bytes free, free_memory());
     config.device_budget_bytes = excess(for_tensors(free), Bytes{config.host_budget_bytes}).value;
     if (config.device_budget_bytes == 0)
@@ -135,11 +184,11 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
            .limit = limit_of_many_calls(io_timeout),
            .if_late = "a block on trial was to be written there; check the disk, name another "
                       "directory with --ssd, or allow more time with --io-timeout"},
-          [&] { return CpuDevice::check(pager_config(config)); }));
+          [&] { return gpu ? ssd_of(config) : CpuDevice::check(pager_config(config)); }));
   config.eviction_path = found.method;
   config.ssd_free_bytes = found.ssd.value;
   TRY(const RunPolicy policy, run_policy(options.policy));
-  if (policy.plans() || config.unlimited) measure(session, options.quiet);
+  if (policy.plans() || config.unlimited) measure(session, gpu, options.quiet);
   return {};
 }
 
@@ -308,11 +357,23 @@ void add_run_command(CLI::App& app, int& status) {
       "lost.");
   auto options = std::make_shared<RunOptions>();
   command
+      ->add_option(
+          "--device", options->device,
+          "whose tensors are limited: auto (default) is the first GPU, else the CPU; cpu, cuda, cuda:1; tensors "
+          "elsewhere are left alone")
+      ->type_name("NAME");
+  command
       ->add_option("--device-memory", options->device_memory,
                    "what tensors may occupy, such as 8GiB (default: what is free; then it is measured how much "
                    "is needed, and predicted how less would do)")
       ->type_name("SIZE");
-  command->add_option("--host-memory", options->host_memory, "where tensors go before the SSD (default: none)")
+  command
+      ->add_option("--host-memory", options->host_memory,
+                   "where tensors go before the SSD (default: none; of a GPU all of --pinned-memory)")
+      ->type_name("SIZE");
+  command
+      ->add_option("--pinned-memory", options->pinned_memory,
+                   "of a GPU: host memory to lock for copies, a part of it for the SSD (default: half of what is free)")
       ->type_name("SIZE");
   command->add_option("--ssd", options->ssd, "a folder on an SSD; nothing stays there (default: /var/tmp)")
       ->type_name("DIR");

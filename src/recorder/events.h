@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,8 @@ struct KernelEvent {
   std::vector<Touch> touches{};
   std::vector<Birth> births{};      // inside it, in order
   std::vector<StorageId> deaths{};  // inside it, in order
+  // Of a GPU: its number among those whose times come later (Recorder::took).
+  std::optional<std::uint32_t> on_device{};
 
   Nanos duration() const { return excess(excess(end, start), excess(stalled_at_end, stalled_at_start)); }
 };

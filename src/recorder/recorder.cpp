@@ -66,6 +66,7 @@ void Recorder::anchor() {
   }
   strip();
   builder_.segment().operators = hash_of_operators(builder_.segment());
+  builder_.segment().awaits_times = times_come_later_;
   previous_.emplace(std::move(builder_));
   builder_ = SegmentBuilder(previous_->number() + 1, most_kernels_);
   builder_.expect(previous_->segment());
@@ -176,10 +177,8 @@ void Recorder::search() {
     auto roles = match(first, second, {.skipped_first = skipped});
     if (!roles) continue;
     adopt(period, *std::move(roles));
-    for (std::size_t s = 0, place = 0; s < period; place += second[s]->kernels.size(), ++s) {
-      add_times(*first[s], s == 0 ? skipped : 0, place);
-      add_times(*second[s], 0, place);
-    }
+    add_repetition(first, skipped);
+    add_repetition(second, 0);
     return;
   }
   // Every number of segments has had its turn, and each of them is compared to its end where only memory differs.
@@ -194,7 +193,8 @@ void Recorder::adopt(std::size_t period, Roles roles) {
   ++found_count_;
   missed_ = 0;
   fruitless_ = 0;
-  averaged_ = 2;
+  averaged_ = 0;
+  late_.clear();
   for (const Segment* segment : last(period, period)) found_->before.push_back(*segment);
   std::size_t kernels = 0;
   for (const Segment* segment : last(period, 0)) {
@@ -228,20 +228,52 @@ void Recorder::sample() {
   pending_ = length;
   if (pending_ < iteration.size()) return;
   const auto repetition = last(pending_, 0);
-  std::size_t place = 0, skipped = surplus(*repetition.front());
-  for (const Segment* segment : repetition) {
-    add_times(*segment, skipped, place);
-    place += segment->kernels.size() - std::exchange(skipped, 0);
-  }
+  add_repetition(repetition, surplus(*repetition.front()));
   pending_ = 0;
   missed_ = 0;
-  ++averaged_;
   news_ |= std::has_single_bit(++repetitions_);
 }
 
-void Recorder::add_times(const Segment& segment, std::size_t skipped, std::size_t place) {
-  for (std::size_t k = skipped; k < segment.kernels.size(); ++k)
-    times_[place + k - skipped].add({segment.kernels[k].duration, segment.kernels[k].gap});
+void Recorder::add_repetition(Group repetition, std::size_t skipped) {
+  std::vector<Times> times;
+  for (std::size_t place = 0; const Segment* segment : repetition) {
+    times.push_back({segment->number, skipped, place});
+    place += segment->kernels.size() - std::exchange(skipped, 0);
+  }
+  if (!add_times(times)) late_ = std::move(times);
+}
+
+// False: some are awaited.
+bool Recorder::add_times(const std::vector<Times>& repetition) {
+  for (const Times& times : repetition)
+    if (segment_with(times.segment)->awaits_times) return false;
+  for (const Times& times : repetition) {
+    const auto kernels = std::span(segment_with(times.segment)->kernels).subspan(times.skipped);
+    for (std::size_t k = 0; k < kernels.size(); ++k) times_[times.place + k].add({kernels[k].duration, kernels[k].gap});
+  }
+  ++averaged_;
+  return true;
+}
+
+// Of the latest repetition, or the one before it. They stay as long as that.
+const Segment* Recorder::segment_with(std::uint64_t number) const {
+  if (previous_->number() == number) return &previous_->segment();
+  const auto found = std::ranges::find(history_, number, &Segment::number);
+  CHECK(found != history_.end());
+  return &*found;
+}
+
+void Recorder::took(const std::vector<KernelTime>& times) {
+  times_come_later_ = true;
+  if (!previous_) return;
+  Segment& segment = previous_->segment();
+  for (SegmentKernel& kernel : segment.kernels) {
+    const bool is_known = kernel.on_device && *kernel.on_device < times.size();
+    kernel.duration = is_known ? times[*kernel.on_device].duration : Nanos{};
+    kernel.gap = is_known ? times[*kernel.on_device].gap : Nanos{};
+  }
+  segment.awaits_times = false;
+  if (found_ && !late_.empty()) CHECK(add_times(std::exchange(late_, {})));
 }
 
 void Recorder::forget_anchors() {
@@ -257,6 +289,7 @@ void Recorder::forget_anchors() {
   history_.clear();
   history_kernels_ = 0;
   found_.reset();
+  late_.clear();
   something_updated_ = false;
   pending_ = 0;
 }

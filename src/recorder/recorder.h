@@ -40,6 +40,9 @@ class Recorder {
   // So much of the time since the last kernel was not the script's on the host, and is no part of a gap.
   void leave_out(Nanos time) { left_out_ += time; }
   void anchor();
+  // Where the device tells the times: of the segment that the latest anchor has ended, by KernelEvent::on_device. Before
+  // each anchor. Kernels that launched nothing take no time; of none is known how long it took where there are none.
+  void took(const std::vector<KernelTime>& times);
   // The script turns out to mark its optimizer steps: what other anchors have found so far is void.
   void forget_anchors();
 
@@ -77,7 +80,13 @@ class Recorder {
   void adopt(std::size_t period, Roles roles);
   bool is_outdated() const;
   void sample();
-  void add_times(const Segment& segment, std::size_t skipped, std::size_t place);
+  struct Times {  // of a segment, in an iteration
+    std::uint64_t segment;
+    std::size_t skipped, place;
+  };
+  void add_repetition(Group repetition, std::size_t skipped);
+  bool add_times(const std::vector<Times>& repetition);
+  const Segment* segment_with(std::uint64_t number) const;
   std::string_view anchor_name() const { return marks_steps_ ? "optimizer step" : "backward pass"; }
   Result<Trace> finish_wanted() const;
   std::string describe() const;
@@ -99,6 +108,8 @@ class Recorder {
   Nanos last_end_{}, stalled_at_last_end_{}, left_out_{};  // the last one since last_end_
   std::optional<Iteration> found_;
   std::vector<KernelTimes> times_;
+  bool times_come_later_ = false;
+  std::vector<Times> late_;  // of the latest repetition, where they are awaited
   std::uint64_t found_count_ = 0;
   std::uint64_t repetitions_ = 0;
   std::uint64_t averaged_ = 0;   // of these repetitions

@@ -45,6 +45,7 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap, LiveStorages& live
                        .shapes = event.shapes,
                        .duration = event.duration(),
                        .gap = gap,
+                       .on_device = event.on_device,
                        .accesses = {.begin = begin_of(segment_.accesses)},
                        .births = {.begin = begin_of(segment_.births)},
                        .frees = {.begin = begin_of(segment_.frees)}};

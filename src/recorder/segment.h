@@ -38,12 +38,14 @@ struct SegmentKernel {
   bool updates;  // parameters, or an optimizer's state
   std::uint64_t shapes;
   Nanos duration, gap;
+  std::optional<std::uint32_t> on_device;  // as in KernelEvent
   Slice accesses, births, frees;
 };
 
 // What happened between two anchors (ends of optimizer steps). Complete in itself, so that old ones can be dropped.
 struct Segment {
   std::uint64_t number = 0;        // 0: before the first anchor
+  bool awaits_times = false;       // Its kernels' times come later.
   std::uint64_t kernels_seen = 0;  // more than `kernels` holds if those were too many, and then it holds none
   std::vector<SegmentKernel> kernels;
   std::vector<SegmentStorage> storages;

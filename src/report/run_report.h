@@ -44,6 +44,13 @@ struct RunReport {
   Nanos wall;                 // of the script
   bool made_tensors = false;  // false: there was nothing to manage, and all below is zero
   Nanos managed;              // from the first tensor on
+  struct Gpu {
+    std::string device, name;  // "cuda:0", "NVIDIA H200"
+    int cuda_version = 0;      // the newest that the driver knows: 12080 is 12.8
+    Bytes pinned_budget;
+    GpuFigures figures;
+  };
+  std::optional<Gpu> gpu;  // nothing: the CPU's tensors are limited
   std::string policy;
   bool learns = false;  // the policy does, from the second iteration on
   EvictionMethod eviction_path = EvictionMethod::automatic;
@@ -77,6 +84,9 @@ struct RunReport {
 
   Bytes ssd_written_per_hour() const;  // at the rate of this run, while it was managed
 };
+
+// "12.8"
+std::string cuda_version_text(const RunReport::Gpu& gpu);
 
 // Of each iteration.
 std::vector<RunPhase> phase_of_each(const RunReport& report);

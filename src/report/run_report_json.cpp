@@ -94,6 +94,15 @@ Json unmanaged_processes(const RunReport& report) {
   return list;
 }
 
+Json gpu(const RunReport& report) {
+  if (!report.gpu) return nullptr;
+  Json object{{"name", report.gpu->name},
+              {"cuda_version", cuda_version_text(*report.gpu)},
+              {"pinned_budget_bytes", report.gpu->pinned_budget.value}};
+  add(object, report.gpu->figures);
+  return object;
+}
+
 // The one that was taken up last, and since when the run has been planned.
 Json plan(const RunReport& report) {
   if (report.plans.empty()) return nullptr;
@@ -113,8 +122,10 @@ std::string to_json(const RunReport& report) {
   object.update({{"exit_status", report.exit_status},
                  {"wall_seconds", seconds(report.wall)},
                  {"made_tensors", report.made_tensors},
+                 {"device", report.gpu ? report.gpu->device : "cpu"},
+                 {"gpu", gpu(report)},
                  {"policy", report.policy},
-                 {"eviction_path", to_text(report.eviction_path)},
+                 {"eviction_path", report.gpu ? Json(nullptr) : Json(to_text(report.eviction_path))},
                  {"unlimited", report.unlimited},
                  {"device_budget_bytes", report.device_budget.value},
                  {"host_budget_bytes", report.host_budget.value},

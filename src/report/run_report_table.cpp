@@ -223,22 +223,53 @@ void add_memory(const RunReport& report, Lines& lines) {
                                            plural(report.memory.first_touches, "first touch", "first touches"),
                                            seconds(report.memory.stall)));
   if (report.unmanaged_peak.value != 0)
-    lines.emplace_back("not managed", fmt::format("up to {} that operators used (numpy, mapped files, shared memory)",
-                                                  to_text(report.unmanaged_peak)));
+    lines.emplace_back("not managed", fmt::format("up to {} that operators used ({})", to_text(report.unmanaged_peak),
+                                                  report.gpu ? "CUDA graphs, memory pools, other processes' memory"
+                                                             : "numpy, mapped files, shared memory"));
+}
+
+// "41 launches waited for memory; 1,200 blocks mapped or unmapped, 61 us each; 1.2 GiB pinned of 8 GiB"
+std::string gpu_text(const RunReport::Gpu& gpu) {
+  const GpuFigures& figures = gpu.figures;
+  std::string text =
+      fmt::format("{} waited for memory; {} mapped or unmapped", plural(figures.held_launches, "launch", "launches"),
+                  plural(figures.mappings, "block", "blocks"));
+  if (figures.mappings > 0) text += fmt::format(", {} each", to_text(Nanos{figures.mapping.value / figures.mappings}));
+  text += fmt::format("; {} of host memory pinned of {}", to_text(figures.pinned_peak), to_text(gpu.pinned_budget));
+  if (figures.blind_launches > 0)
+    text += fmt::format("; {} outside of operators may have touched more than could be seen",
+                        plural(figures.blind_launches, "launch", "launches"));
+  return text;
 }
 
 }  // namespace
+
+std::string cuda_version_text(const RunReport::Gpu& gpu) {
+  return fmt::format("{}.{}", gpu.cuda_version / 1000, gpu.cuda_version % 1000 / 10);
+}
 
 std::string to_table(const RunReport& report) {
   Lines lines;
   std::string title = fmt::format("spillway {}: the script ended with status {} after {:.1f} s", kVersion,
                                   report.exit_status, seconds(report.wall));
   if (!report.made_tensors) {
-    title +=
-        "; it made no tensors with PyTorch that could be managed (programs started without LD_PRELOAD are not seen)";
+    title += report.gpu
+                 ? fmt::format(
+                       "; it made no tensors with PyTorch on {}; for a script that computes on the CPU give "
+                       "--device cpu",
+                       report.gpu->device)
+                 : "; it made no tensors with PyTorch that could be managed (programs started without LD_PRELOAD are "
+                   "not seen)";
   } else {
-    lines.emplace_back("policy", fmt::format("{}, eviction path {}", report.policy, to_text(report.eviction_path)));
+    if (report.gpu) {
+      lines.emplace_back("device", fmt::format("{}, {} (its driver knows CUDA {})", report.gpu->device,
+                                               printable(report.gpu->name), cuda_version_text(*report.gpu)));
+      lines.emplace_back("policy", report.policy);
+    } else {
+      lines.emplace_back("policy", fmt::format("{}, eviction path {}", report.policy, to_text(report.eviction_path)));
+    }
     add_memory(report, lines);
+    if (report.gpu) lines.emplace_back("gpu", gpu_text(*report.gpu));
     lines.emplace_back("iterations", iteration_text(report));
     add_phases(report, lines);
     if (!report.plans.empty()) lines.emplace_back("plan", plan_text(report));

@@ -33,14 +33,19 @@ Result<std::string> find(const fs::path& program_folder, const char* name, const
 
 }  // namespace
 
-Result<HookLibraries> find_hook_libraries() {
+Result<HookLibraries> find_hook_libraries(bool for_gpu) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return fail(Errc::io, fmt::format("cannot tell where this program lies: {}", error.message()));
   const fs::path folder = program.parent_path();
   TRY(std::string preload, find(folder, "libspillway_preload.so", "src/hook/preload"));
   TRY(std::string torch, find(folder, "libspillway_torch.so", "src/hook/torch"));
-  return HookLibraries{.preload = std::move(preload), .torch = std::move(torch)};
+  HookLibraries libraries{std::move(preload), std::move(torch), {}, {}};
+  if (!for_gpu) return libraries;
+  TRY(libraries.cuda, find(folder, "libspillway_cuda.so", "src/hook/cuda"));
+  // Not there where the PyTorch of the build has no CUDA. The script's process says so if it needs it.
+  if (auto found = find(folder, "libspillway_torch_cuda.so", "src/hook/torch/cuda")) libraries.torch_cuda = *found;
+  return libraries;
 }
 
 Result<std::string> preload_name(const std::string& path) {

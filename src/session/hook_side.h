@@ -16,10 +16,15 @@
 // open_session() may be called from any thread at any time, the fault-serving thread and fork's child included.
 namespace spillway {
 
-// The addresses of tensors, as the part that meets PyTorch tells the preloaded one; none where nothing is paged.
-struct ManagedRange {
+// What the part that meets PyTorch tells the preloaded one.
+struct ManagedRange {  // the addresses of tensors that page faults bring; none where nothing is paged
   void* begin = nullptr;
   std::size_t bytes = 0;
+};
+struct TorchPart {
+  void* cpu_allocator = nullptr;   // c10::Allocator*; null: tensors on the CPU are none of its business
+  void* device_tensors = nullptr;  // DeviceTensors*, of a GPU; null: those are not
+  ManagedRange managed;
 };
 
 // Maps the session that the environment names, or null: this process was not started by `spillway run` or `trace`, or

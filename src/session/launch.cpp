@@ -5,15 +5,25 @@
 #include <cstdio>
 
 #include "base/files.h"
+#include "machines/cuda/driver_variable.h"
 #include "session/hook_library.h"
 
 namespace spillway {
 
 Result<Supervised> launch(SharedSession& session, const std::vector<std::string>& command, const Watch& watch) {
-  TRY(const HookLibraries libraries, find_hook_libraries());
+  const bool for_gpu = session->config.gpu >= 0;
+  TRY(const HookLibraries libraries, find_hook_libraries(for_gpu));
   TRY_VOID(set_text(session->config.torch_library, libraries.torch, "the path of libspillway_torch.so"));
-  TRY(const std::string preload, preload_name(libraries.preload));
-  TRY(Supervised supervised, supervise(session, command, preload, watch));
+  Preloaded preloaded;
+  TRY(preloaded.libraries, preload_name(libraries.preload));
+  if (for_gpu) {
+    TRY_VOID(
+        set_text(session->config.torch_cuda_library, libraries.torch_cuda, "the path of libspillway_torch_cuda.so"));
+    TRY(const std::string cuda, preload_name(libraries.cuda));
+    preloaded.libraries += ":" + cuda;
+    preloaded.environment.push_back(fmt::format("{}={}", kCudaDriverVariable, session->config.cuda_driver.data()));
+  }
+  TRY(Supervised supervised, supervise(session, command, preloaded, watch));
   if (!supervised.problem.empty()) tell(fmt::format("spillway: error: {}\n", supervised.problem));
   return supervised;
 }

@@ -56,6 +56,12 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
   report.made_tensors = state.owner_pid.load() != 0;
   const Nanos since{state.owner_since_ns.load()};
   if (since.value != 0) report.managed = excess(supervised.ended, since);
+  if (config.gpu >= 0)
+    report.gpu = {.device = fmt::format("cuda:{}", config.gpu),
+                  .name = text(config.gpu_name),
+                  .cuda_version = config.cuda_version,
+                  .pinned_budget = Bytes{config.pinned_budget_bytes},
+                  .figures = state.gpu.load()};
   report.policy = text(config.policy);
   const auto policy = run_policy(report.policy);  // Where only a trace is wanted there is none.
   report.learns = policy && policy->learns();

@@ -101,7 +101,7 @@ TEST_F(ReadReport, AsksWhyThereIsNoPlanWhereOneWasWanted) {
   move_something();
   ASSERT_TRUE(report().no_plan);
   EXPECT_EQ(report().no_plan->reason, NoPlan::not_measured);
-  config().rates.copy = {1};
+  config().rates.to_device = {1};
   EXPECT_EQ(report().no_plan->reason, NoPlan::ended);
   state().no_plan.store({NoPlan::failed, "no memory"});
   EXPECT_EQ(report().no_plan->reason, NoPlan::failed);

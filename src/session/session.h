@@ -39,23 +39,25 @@ enum class SessionMode : std::uint32_t {
 
 // What planning knows of the machine, as measured; zeroes where it could not be, or nothing is planned.
 struct MeasuredRates {
-  BytesPerSecond copy, ssd_read, ssd_write;
+  BytesPerSecond to_device, from_device, ssd_read, ssd_write;
   Nanos ssd_read_latency, ssd_write_latency, fault;
 
-  bool are_known() const { return copy.value != 0; }
+  bool are_known() const { return to_device.value != 0; }
 };
 
 // Written by the supervisor before the script starts, constant afterwards. Texts end with a zero.
 struct SessionConfig {
   SessionMode mode = SessionMode::run;
   EvictionMethod eviction_path = EvictionMethod::automatic;
+  std::int32_t gpu = -1;  // whose tensors are managed, as the driver counts; -1: the CPU's
   std::uint64_t device_budget_bytes = 0;
   bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;
-  std::uint64_t ssd_capacity_bytes = 0;  // 0: what the file system has
-  std::uint64_t ssd_free_bytes = 0;      // of that, before the script starts
-  std::uint64_t io_timeout_ns = 0;       // a transfer that takes longer ends the run; 0: none does
-  std::uint64_t iteration = 0;           // 0: the steady one; N: the one after the N-th optimizer step
+  std::uint64_t pinned_budget_bytes = 0;  // of a GPU: all that may be pinned, host memory and buffers for the SSD
+  std::uint64_t ssd_capacity_bytes = 0;   // 0: what the file system has
+  std::uint64_t ssd_free_bytes = 0;       // of that, before the script starts
+  std::uint64_t io_timeout_ns = 0;        // a transfer that takes longer ends the run; 0: none does
+  std::uint64_t iteration = 0;            // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
   std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
@@ -63,9 +65,13 @@ struct SessionConfig {
   std::array<char, kPathBytes> plan_path{};      // absolute name of a plan to follow; empty: none
   std::array<char, kPathBytes> blocks_path{};    // where the plan followed goes, and its trace, without their ends
   bool records_for_itself = false;  // for predictions; the user asked for no trace, and is told nothing of it
-  std::array<char, kPathBytes> teardown_path{};  // of a pipe to hold as long as the spill file (see Teardown)
-  std::array<char, kPathBytes> journal_path{};   // absolute name of the journal; empty: none
-  std::array<char, kPathBytes> torch_library{};  // absolute name of libspillway_torch.so
+  std::array<char, kPathBytes> teardown_path{};       // of a pipe to hold as long as the spill file (see Teardown)
+  std::array<char, kPathBytes> journal_path{};        // absolute name of the journal; empty: none
+  std::array<char, kPathBytes> torch_library{};       // absolute name of libspillway_torch.so
+  std::array<char, kPathBytes> torch_cuda_library{};  // of libspillway_torch_cuda.so; empty for the CPU, like the next
+  std::array<char, kPathBytes> cuda_driver{};         // absolute name of the real libcuda.so.1
+  std::array<char, 128> gpu_name{};                   // "NVIDIA H200"
+  int cuda_version = 0;                               // the newest that the driver knows: 12080 is 12.8
 };
 
 // A text that one process writes once and others read: the first writer wins, and a reader sees all of it or nothing,
@@ -116,6 +122,7 @@ struct SessionState {
 
   DiskWaits disk_waits;  // of the owner's threads
   Latest<MemoryFigures> memory;
+  Latest<GpuFigures> gpu;
   Counter refused_bytes{0};  // the largest tensor that found no room
   Latest<OversizedOperator> oversized;
   Counter unmanaged_peak_bytes{0};  // used by operators, not made by the allocator that we replace

@@ -19,7 +19,9 @@ MachineModel measured_machine(const SessionConfig& wanted) {
   machine.name = "this";
   machine.device.memory = Bytes{wanted.device_budget_bytes};
   machine.host.memory = Bytes{wanted.host_budget_bytes};
-  machine.link.to_device = machine.link.from_device = wanted.rates.copy;
+  machine.host.keeps_copies = wanted.gpu >= 0 ? 1 : 0;
+  machine.link.to_device = wanted.rates.to_device;
+  machine.link.from_device = wanted.rates.from_device;
   machine.ssd.read = wanted.rates.ssd_read;
   machine.ssd.write = wanted.rates.ssd_write;
   machine.ssd.read_latency = wanted.rates.ssd_read_latency;

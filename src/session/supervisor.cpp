@@ -95,9 +95,9 @@ void explain_start(const std::string& program, int error, Supervised& result) {
     result.problem = fmt::format("cannot run {}: {}", program, errno_text(error));
 }
 
-std::string preload_value(const std::string& library) {
+std::string preload_value(const std::string& libraries) {
   const char* before = std::getenv("LD_PRELOAD");
-  return before != nullptr && *before != '\0' ? fmt::format("{}:{}", before, library) : library;
+  return before != nullptr && *before != '\0' ? fmt::format("{}:{}", before, libraries) : libraries;
 }
 
 void explain_unkillable(std::string_view names, Supervised& result) {
@@ -119,7 +119,7 @@ void explain_end(const GuardianReport& report, Supervised& result) {
 }  // namespace
 
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library, const Watch& watch) {
+                             const Preloaded& preloaded, const Watch& watch) {
   CHECK(!command.empty());
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const SignalQueue signals;
@@ -130,8 +130,9 @@ Result<Supervised> supervise(const SharedSession& session, const std::vector<std
   ScriptStart start{.command = command,
                     .environment = {fmt::format("{}={}", kSessionVariable, session.path())},
                     .signal_mask = signals.before()};
-  if (!preload_library.empty())
-    start.environment.push_back(fmt::format("LD_PRELOAD={}", preload_value(preload_library)));
+  start.environment.insert(start.environment.end(), preloaded.environment.begin(), preloaded.environment.end());
+  if (!preloaded.libraries.empty())
+    start.environment.push_back(fmt::format("LD_PRELOAD={}", preload_value(preloaded.libraries)));
   const Nanos begin{monotonic_ns()};
   const pid_t guardian = ::fork();
   if (guardian < 0)

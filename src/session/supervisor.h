@@ -19,15 +19,21 @@ struct Supervised {
   Nanos ended;              // when that was, on CLOCK_MONOTONIC
 };
 
+// What goes into every process of the script's.
+struct Preloaded {
+  std::string libraries;                 // as LD_PRELOAD takes them; empty: nothing is preloaded
+  std::vector<std::string> environment;  // "NAME=value"
+};
+
 // Called twice a second while the command runs. False: it must be ended, and the user knows why.
 using Watch = std::function<bool()>;
 
 // Starts the command with the session and the preloaded library in its environment, passes signals on, and returns when
 // the command and everything it started have ended. Ours must be the only thread. See Note [Guardian] for who ends
-// whom. With an empty library name nothing is preloaded. From the command's start on, writing to a closed pipe fails
-// instead of ending this process: the report is still to come, and the status is the script's.
+// whom. From the command's start on, writing to a closed pipe fails instead of ending this process: the report is still
+// to come, and the status is the script's.
 Result<Supervised> supervise(const SharedSession& session, const std::vector<std::string>& command,
-                             const std::string& preload_library, const Watch& watch = {});
+                             const Preloaded& preloaded, const Watch& watch = {});
 
 // Whether somebody has signalled us since the command has ended: these signals wait, so that the report is written.
 bool has_waiting_signal();

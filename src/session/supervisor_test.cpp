@@ -73,7 +73,7 @@ Supervised run(const std::vector<std::string>& command) {
   const MaskKept kept;
   auto session = SharedSession::create();
   CHECK(session);
-  auto result = supervise(*session, command, "");
+  auto result = supervise(*session, command, {});
   CHECK(result);
   return *result;
 }

@@ -165,7 +165,7 @@ class Script {
         check(script_function<decltype(&::cuStreamDestroy)>("cuStreamDestroy_v2")(stream));
         continue;
       }
-      CHECK(machine_.gate().stream_ends(stream).has_value());
+      CHECK(machine_.gate().streams().ends(stream).has_value());
       check(driver().cuStreamDestroy(stream));
     }
   }
@@ -214,7 +214,8 @@ class Script {
     for (const CUstream stream : streams_) check(driver().cuStreamSynchronize(stream));
   }
 
-  std::string error;  // of a launch
+  std::string error;                               // of a launch
+  static inline thread_local std::string refusal;  // of this thread's latest launch, by who watches
   std::vector<std::uint64_t> sums() const {
     std::vector<std::uint64_t> sums;
     for (const Computation& one : computations_) sums.push_back(one.sum);
@@ -239,7 +240,7 @@ class Script {
       strict_cuda().is_spared(false);
       const CUresult launched = launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"));
       strict_cuda().is_spared(true);
-      if (launched != CUDA_SUCCESS) error = gated_->refusal();
+      if (launched != CUDA_SUCCESS) error = refusal;
       return launched == CUDA_SUCCESS;
     }
     std::vector<BlockTouch> touches;
@@ -292,7 +293,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
   {
     std::atomic<std::uint32_t> rest = limits.threads;
     std::optional<GatedLaunches> gated;
-    if (limits.through_shim) shim().observe(&gated.emplace(cuda));
+    if (limits.through_shim) shim().observe(&gated.emplace(cuda, [](std::string_view why) { Script::refusal = why; }));
     std::deque<Script> scripts;
     std::vector<std::thread> threads;
     for (const Program& program : programs) {

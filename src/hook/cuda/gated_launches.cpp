@@ -1,6 +1,5 @@
 #include "hook/cuda/gated_launches.h"
 
-#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -10,59 +9,82 @@ namespace {
 
 // What this thread's launch touches, from before() to after(); and what its operator may.
 thread_local std::vector<BlockTouch> touches_of_launch;
-thread_local std::span<const BlockTouch> touches_of_operator;
+struct OperatorTouch {
+  const void* begin;
+  BlockTouch touch;
+};
+thread_local std::vector<OperatorTouch> touches_of_operator;
 
 constexpr std::uint64_t id_of(BlockRange blocks) { return std::uint64_t{blocks.first.value} << 32 | blocks.count; }
 constexpr BlockRange blocks_of(std::uint64_t id) {
   return {{static_cast<std::uint32_t>(id >> 32)}, static_cast<std::uint32_t>(id)};
 }
 
+// The default stream has a name, too.
+CUstream handle_of(CUstream stream) { return stream == CU_STREAM_LEGACY ? nullptr : stream; }
+
 }  // namespace
 
-CudaRange GatedLaunches::range_of(const void* begin, Bytes bytes) const {
+BlockRange GatedLaunches::blocks_at(const void* begin, Bytes bytes) const {
   CHECK(machine_.contains(begin) && bytes > Bytes{});
-  const auto address = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uint64_t offset = address - reinterpret_cast<std::uintptr_t>(machine_.begin());
+  const std::uint64_t offset =
+      reinterpret_cast<std::uintptr_t>(begin) - reinterpret_cast<std::uintptr_t>(machine_.begin());
   const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
   const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
-  return {.begin = address, .bytes = bytes.value, .id = id_of({{first}, last - first + 1})};
+  return {{first}, last - first + 1};
+}
+
+CudaRange GatedLaunches::range_of(const void* begin, Bytes bytes) const {
+  return {.begin = reinterpret_cast<std::uintptr_t>(begin), .bytes = bytes.value, .id = id_of(blocks_at(begin, bytes))};
 }
 
 bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
-  if (launch.is_captured) return true;  // The graph is gated when it is launched.
   touches_of_launch.clear();
+  if (launch.is_captured) return true;  // The graph is gated when it is launched.
+  if (!enter(launch)) return false;
+  if (timer_ != nullptr) timer_->launches(handle_of(launch.stream));
+  return true;
+}
+
+bool GatedLaunches::enter(const CudaLaunch& launch) {
   for (const CudaTouch& touch : launch.touches)
     touches_of_launch.push_back({blocks_of(touch.range), touch.access != CudaAccess::read});
   if (!launch.is_complete) {
     if (touches_of_operator.empty()) blind_launches_.fetch_add(1, std::memory_order_relaxed);
-    touches_of_launch.insert(touches_of_launch.end(), touches_of_operator.begin(), touches_of_operator.end());
+    for (const OperatorTouch& one : touches_of_operator) touches_of_launch.push_back(one.touch);
   }
   if (touches_of_launch.empty()) return true;
-  const auto entered = machine_.gate().enter(launch.stream, touches_of_launch);
-  if (entered) return true;
-  const MutexLock lock(mutex_);
-  refusal_ = entered.error().message;
-  return false;
+  // It is another stream for each thread, and the run loop could not wait for any of them.
+  if (launch.stream == CU_STREAM_PER_THREAD) {
+    refuse({Errc::unavailable,
+            "a kernel was launched on the per-thread default stream, which is not supported; the launch has failed"});
+    return false;
+  }
+  const auto entered = machine_.gate().enter(handle_of(launch.stream), touches_of_launch);
+  if (!entered) refuse(entered.error());
+  return entered.has_value();
 }
 
 void GatedLaunches::after(const CudaLaunch& launch, int) noexcept {
-  if (!launch.is_captured && !touches_of_launch.empty()) machine_.gate().leave(launch.stream, touches_of_launch);
+  if (!touches_of_launch.empty()) machine_.gate().leave(handle_of(launch.stream), touches_of_launch);
 }
 
 void GatedLaunches::stream_ends(CUstream_st* stream) noexcept {
-  if (const auto ended = machine_.gate().stream_ends(stream); !ended) {
-    const MutexLock lock(mutex_);
-    refusal_ = ended.error().message;
-  }
+  if (const auto ended = machine_.gate().streams().ends(stream); !ended) refuse(ended.error());
 }
 
-GatedLaunches::Operator::Operator(std::span<const BlockTouch> touches)
-    : before_(std::exchange(touches_of_operator, touches)) {}
-GatedLaunches::Operator::~Operator() { touches_of_operator = before_; }
+void GatedLaunches::operator_touches(const void* begin, Bytes bytes, bool writes) {
+  touches_of_operator.push_back({begin, {blocks_at(begin, bytes), writes}});
+}
 
-std::string GatedLaunches::refusal() const {
-  const MutexLock lock(mutex_);
-  return refusal_;
+void GatedLaunches::operator_forgets(const void* begin) {
+  std::erase_if(touches_of_operator, [&](const OperatorTouch& one) { return one.begin == begin; });
+}
+
+void GatedLaunches::operator_ends() { touches_of_operator.clear(); }
+
+void GatedLaunches::refuse(const Error& why) {
+  if (on_refusal_) on_refusal_(why.message);
 }
 
 }  // namespace spillway

@@ -1,50 +1,52 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <span>
-#include <string>
+#include <functional>
+#include <string_view>
+#include <utility>
 
 #include "base/ids.h"
-#include "base/mutex.h"
+#include "base/result.h"
 #include "hook/cuda/launch.h"
 #include "machines/cuda/cuda_machine.h"
+#include "machines/cuda/kernel_timer.h"
 
 namespace spillway {
 
 // Holds each launch that the shim sees until the blocks that it touches are on the device.
 class GatedLaunches final : public LaunchObserver {
  public:
-  // The machine outlives it. The range's id says in which blocks it lies.
-  explicit GatedLaunches(CudaMachine& machine) : machine_(machine) {}
+  // Called with why a launch was refused, on its thread, which may hold any lock of PyTorch's.
+  using OnRefusal = std::function<void(std::string_view)>;
+  // The machine outlives it, and so does the timer, which is told of launches; null: nobody is.
+  explicit GatedLaunches(CudaMachine& machine, OnRefusal on_refusal = {}, KernelTimer* timer = nullptr)
+      : machine_(machine), on_refusal_(std::move(on_refusal)), timer_(timer) {}
+  // Its id says in which blocks it lies.
   CudaRange range_of(const void* begin, Bytes bytes) const;
 
   bool before(const CudaLaunch& launch) noexcept override;
   void after(const CudaLaunch& launch, int result) noexcept override;
   void stream_ends(CUstream_st* stream) noexcept override;
 
-  // As long as it lives the calling thread runs an operator that may touch these blocks: a launch whose pointers are
-  // not all known needs all of them.
-  class Operator {
-   public:
-    explicit Operator(std::span<const BlockTouch> touches);
-    ~Operator();
-    Operator(const Operator&) = delete;
-    Operator& operator=(const Operator&) = delete;
+  // The calling thread runs an operator that may touch this memory, too, until it ends: a launch whose pointers are not
+  // all known needs all of it.
+  void operator_touches(const void* begin, Bytes bytes, bool writes);
+  static void operator_forgets(const void* begin);  // It is dead.
+  static void operator_ends();
 
-   private:
-    std::span<const BlockTouch> before_;
-  };
-
-  // Why the latest launch that was refused was; empty: none was.
-  std::string refusal() const;
   // Launches that may have touched more than was seen, outside of operators.
   std::uint64_t blind_launches() const { return blind_launches_.load(std::memory_order_relaxed); }
 
  private:
+  bool enter(const CudaLaunch& launch);
+  BlockRange blocks_at(const void* begin, Bytes bytes) const;
+  void refuse(const Error& why);
+
   CudaMachine& machine_;
+  OnRefusal on_refusal_;
+  KernelTimer* timer_;
   std::atomic<std::uint64_t> blind_launches_{0};
-  mutable Mutex mutex_;
-  std::string refusal_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway

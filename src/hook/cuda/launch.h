@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "machines/cuda/driver_variable.h"
+
 // CUDA's handles, so that those who watch launches need no header of CUDA.
 struct CUfunc_st;
 struct CUgraphExec_st;
@@ -71,7 +73,6 @@ class CudaShim {
   ~CudaShim() = default;
 };
 
-inline constexpr const char* kCudaDriverVariable = "SPILLWAY_CUDA_DRIVER";  // the real driver's absolute path
-inline constexpr const char* kCudaShimSymbol = "spillway_cuda_shim";        // CudaShim* (), looked up by dlsym
+inline constexpr const char* kCudaShimSymbol = "spillway_cuda_shim";  // CudaShim* (), looked up by dlsym
 
 }  // namespace spillway

@@ -2,7 +2,8 @@
 // nothing done before PyTorch asks for its allocator.
 //
 // Note [Catching PyTorch]
-// It exports two functions of PyTorch's libc10.so. libtorch_cpu.so calls the first at the first tensor's allocation:
+// It exports two functions of PyTorch's libc10.so, and one of its libc10_cuda.so that PyTorch calls when CUDA starts.
+// Of tensors on the CPU: libtorch_cpu.so calls the first at the first tensor's allocation:
 // all of PyTorch is loaded and initialised by then, and libspillway_torch.so can be loaded, which links it. That
 // replaces the allocator itself and every later call goes there; the second function stays ours, since PyTorch's own
 // would return its built-in allocator whatever has been set. Interposing dlopen instead would break RUNPATH, which
@@ -30,14 +31,14 @@ namespace {
 using GetAllocator = void* (*)();  // c10::Allocator* (); its type is PyTorch's
 constexpr const char* kGetCpuAllocator = "_ZN3c1015GetCPUAllocatorEv";
 constexpr const char* kGetDefaultCpuAllocator = "_ZN3c1022GetDefaultCPUAllocatorEv";
-using StartTorchPart = void* (*)(Session*, ManagedRange*);
+using StartTorchPart = bool (*)(Session*, int device_type, TorchPart*);
+using CountDevices = signed char (*)();  // c10::DeviceIndex ()
+constexpr const char* kCountDevices = "_ZN3c104cuda28device_count_ensure_non_zeroEv";
+constexpr int kCpu = 0, kCuda = 1;  // c10::DeviceType
 
-std::atomic<pid_t> deciding_process{0};
-std::atomic<pthread_t> decider{};
-std::atomic<bool> decided{false};
 std::atomic<Session*> opened{nullptr};
-[[gnu::tls_model("initial-exec")]] thread_local bool has_waited = false;
-std::atomic<void*> our_allocator{nullptr};                                   // null: this process is not managed
+std::atomic<void*> our_allocator{nullptr};                                   // null: CPU tensors are not managed here
+std::atomic<void*> our_tensors{nullptr};                                     // DeviceTensors*; as above, of a GPU
 std::atomic<GetAllocator> get_cpu_allocator{}, get_default_cpu_allocator{};  // PyTorch's, once known
 
 // The script must not run unmanaged without anybody noticing, so this ends it.
@@ -72,8 +73,8 @@ void check_version(Session* session, GetAllocator function_of_pytorch) noexcept 
              .text());
 }
 
-// Null: this process is not managed.
-Session* claimed_session() noexcept {
+// Null: such tensors are not managed in this process.
+Session* claimed_session(int device_type) noexcept {
   const char* name = std::getenv(kSessionVariable);
   if (name == nullptr || *name == '\0') return nullptr;
   errno = 0;
@@ -91,12 +92,13 @@ Session* claimed_session() noexcept {
             << "cannot open the session " << name << " that " << kSessionVariable
             << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
                .text());
+  if ((session->config.gpu >= 0) != (device_type != kCpu)) return nullptr;
   if (claim_ownership(*session)) return session;
   register_unmanaged(*session);
   return nullptr;
 }
 
-void start_torch_part(Session* session, GetAllocator function_of_pytorch) noexcept {
+void start_torch_part(Session* session, int device_type, GetAllocator function_of_pytorch) noexcept {
   check_version(session, function_of_pytorch);
   void* library = ::dlopen(session->config.torch_library.data(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -110,45 +112,54 @@ void start_torch_part(Session* session, GetAllocator function_of_pytorch) noexce
   if (start == nullptr)
     refuse(session,
            (Sentence() << session->config.torch_library.data() << " is not spillway's: install spillway again").text());
-  ManagedRange managed;
-  void* allocator = start(session, &managed);
-  if (allocator == nullptr) ::_exit(1);  // It has left the reason in the session.
-  refuse_calls_on(managed, *session);
-  our_allocator.store(allocator);
+  TorchPart part;
+  if (!start(session, device_type, &part)) ::_exit(1);  // It has left the reason in the session.
+  refuse_calls_on(part.managed, *session);
+  our_allocator.store(part.cpu_allocator);
+  our_tensors.store(part.device_tensors);
 }
 
-// True for one thread, of the process that asks first.
-bool is_decider(pid_t here) noexcept {
-  pid_t nobody = 0;
-  return deciding_process.compare_exchange_strong(nobody, here);
-}
+// Whether tensors of one kind of device are managed in this process: that is decided when PyTorch is about to make the
+// first.
+class Decision {
+ public:
+  // Once a process. A call that comes from within the decision, one of a child that was forked within it (nobody
+  // decides there), and one that waits too long for it (its thread could hold the loader's lock that the decision
+  // needs), go on with PyTorch's own allocator.
+  void ensure(int device_type) noexcept {
+    if (decided_.load(std::memory_order_acquire)) return;
+    const pid_t here = ::getpid();
+    pid_t nobody = 0;
+    if (process_.compare_exchange_strong(nobody, here)) return decide(device_type);
+    if (has_waited || process_.load() != here || ::pthread_equal(decider_.load(), ::pthread_self())) return;
+    if (wait_for(device_type == kCpu ? 5 : 60, [&] { return decided_.load(std::memory_order_acquire); })) return;
+    has_waited = true;
+    if (Session* session = opened.load())
+      add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
+  }
 
-void decide() noexcept {
-  decider.store(::pthread_self());
-  Session* session = claimed_session();
-  // What the other threads that ask meanwhile go on with; they should find it without the loader.
-  const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
-  original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
-  if (session != nullptr) start_torch_part(session, function_of_pytorch);
-  decided.store(true, std::memory_order_release);
-}
+ private:
+  void decide(int device_type) noexcept {
+    decider_.store(::pthread_self());
+    Session* session = claimed_session(device_type);
+    // What the other threads that ask meanwhile go on with; they should find it without the loader.
+    const GetAllocator function_of_pytorch = original(get_cpu_allocator, kGetCpuAllocator);
+    original(get_default_cpu_allocator, kGetDefaultCpuAllocator);
+    if (session != nullptr) start_torch_part(session, device_type, function_of_pytorch);
+    decided_.store(true, std::memory_order_release);
+  }
 
-// Decides once a process. A call that comes from within the decision, one of a child that was forked within it (nobody
-// decides there), and one that waits too long for it (its thread could hold the loader's lock that the decision needs),
-// go on with PyTorch's own allocator.
-void ensure_decided() noexcept {
-  if (decided.load(std::memory_order_acquire)) return;
-  const pid_t here = ::getpid();
-  if (is_decider(here)) return decide();
-  if (has_waited || deciding_process.load() != here || ::pthread_equal(decider.load(), ::pthread_self())) return;
-  if (wait_for(5, [] { return decided.load(std::memory_order_acquire); })) return;
-  has_waited = true;
-  if (Session* session = opened.load())
-    add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");
-}
+  [[gnu::tls_model("initial-exec")]] static thread_local bool has_waited;
+  std::atomic<pid_t> process_{0};
+  std::atomic<pthread_t> decider_{};
+  std::atomic<bool> decided_{false};
+};
+thread_local bool Decision::has_waited = false;
+
+Decision of_cpu, of_gpu;
 
 void* call(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
-  ensure_decided();
+  of_cpu.ensure(kCpu);
   return original(known, symbol)();
 }
 
@@ -166,4 +177,23 @@ SPILLWAY_EXPORT void* _ZN3c1022GetDefaultCPUAllocatorEv() noexcept {  // c10::Ge
   void* theirs = spillway::call(spillway::get_default_cpu_allocator, spillway::kGetDefaultCpuAllocator);
   void* ours = spillway::our_allocator.load(std::memory_order_acquire);
   return ours != nullptr ? ours : theirs;
+}
+
+// For allocators of a GPU: see hook/torch/device_tensors.h.
+SPILLWAY_EXPORT void* spillway_device_tensors(int device_type) noexcept {
+  spillway::of_gpu.ensure(device_type);
+  return spillway::our_tensors.load(std::memory_order_acquire);
+}
+
+// c10::cuda::device_count_ensure_non_zero(). PyTorch calls it once, before CUDA starts; it throws where there is no
+// GPU.
+SPILLWAY_EXPORT signed char _ZN3c104cuda28device_count_ensure_non_zeroEv() {
+  void* library = ::dlopen("libc10_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
+  void* function = library != nullptr ? ::dlsym(library, spillway::kCountDevices) : nullptr;
+  if (function == nullptr) {
+    spillway::write_line("bug: somebody starts PyTorch's CUDA, but no libc10_cuda.so is loaded");
+    ::_exit(1);
+  }
+  spillway_device_tensors(spillway::kCuda);
+  return reinterpret_cast<spillway::CountDevices>(function)();
 }

@@ -21,7 +21,7 @@ bool is_wrapper(const at::Tensor& tensor) {
 // call themselves sparse, too, and have neither.
 template <class F>
 void for_each_part(const at::Tensor& tensor, F&& call) {
-  if (is_wrapper(tensor) || !tensor.is_sparse() || !tensor.device().is_cpu()) return call(tensor);
+  if (is_wrapper(tensor) || !tensor.is_sparse()) return call(tensor);
   const auto* sparse = dynamic_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl());
   if (sparse == nullptr) return;
   call(sparse->indices());
@@ -40,9 +40,9 @@ void for_each_tensor(const c10::IValue& value, F&& call) {
   }
 }
 
-// CSR's and oneDNN's own tensors have no storage to speak of, nested ones no sizes.
-bool has_bytes(const at::Tensor& tensor) {
-  if (!tensor.defined() || is_wrapper(tensor) || !tensor.device().is_cpu()) return false;
+// On that device. CSR's and oneDNN's own tensors have no storage to speak of, nested ones no sizes.
+bool has_bytes(const at::Tensor& tensor, c10::Device device) {
+  if (!tensor.defined() || is_wrapper(tensor) || tensor.device() != device) return false;
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   return impl.has_storage() && !impl.has_symbolic_sizes_strides() && tensor.layout() == c10::kStrided &&
          !tensor.is_nested();
@@ -53,11 +53,11 @@ c10::StorageImpl* storage_of(const at::Tensor& tensor) {
 }
 
 // `x[i] += y` ends with a copy of the sum onto itself, which PyTorch leaves out (copy_impl in ATen/native/Copy.cpp).
-bool are_same_bytes(const c10::IValue& a, const c10::IValue& b) {
+bool are_same_bytes(const c10::IValue& a, const c10::IValue& b, c10::Device device) {
   if (!a.isTensor() || !b.isTensor()) return false;
   const at::Tensor& one = a.toTensor();
   const at::Tensor& other = b.toTensor();
-  if (!has_bytes(one) || !has_bytes(other) || storage_of(one) != storage_of(other)) return false;
+  if (!has_bytes(one, device) || !has_bytes(other, device) || storage_of(one) != storage_of(other)) return false;
   const c10::TensorImpl &first = *one.unsafeGetTensorImpl(), &second = *other.unsafeGetTensorImpl();
   return first.storage_offset() == second.storage_offset() && first.sizes() == second.sizes() &&
          first.strides() == second.strides() && first.dtype() == second.dtype() && one.is_conj() == other.is_conj() &&
@@ -66,7 +66,7 @@ bool are_same_bytes(const c10::IValue& a, const c10::IValue& b) {
 
 class Collector {
  public:
-  explicit Collector(Accesses& result) : result_(result) { uses_.clear(); }
+  Collector(c10::Device device, Accesses& result) : device_(device), result_(result) { uses_.clear(); }
 
   void add(const c10::IValue& value, Operator::Argument argument) {
     for_each_tensor(value, [&](const at::Tensor& tensor) { add(tensor, argument); });
@@ -95,7 +95,7 @@ class Collector {
   void add(const at::Tensor& tensor, Operator::Argument argument) {
     const bool wrapper = is_wrapper(tensor);
     result_.of_wrappers |= wrapper;
-    if (!wrapper && !has_bytes(tensor)) return;
+    if (!wrapper && !has_bytes(tensor, device_)) return;
     result_.needs_gradient |= tensor.requires_grad();
     if (wrapper) return;
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
@@ -148,17 +148,19 @@ class Collector {
   }
 
   static thread_local std::vector<Use> uses_;  // keeps its memory
+  c10::Device device_;
   Accesses& result_;
 };
 thread_local std::vector<Collector::Use> Collector::uses_;
 
 }  // namespace
 
-bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs) {
+bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::Device device,
+                        c10::ArrayRef<const c10::IValue> inputs) {
   bool any = false;
   for (const c10::IValue& value : inputs)
     for_each_tensor(value, [&](const at::Tensor& tensor) {
-      any |= has_bytes(tensor) && memory(storage_of(tensor)->_mutable_data_ptr_no_checks().get());
+      any |= has_bytes(tensor, device) && memory(storage_of(tensor)->_mutable_data_ptr_no_checks().get());
     });
   return any;
 }
@@ -172,10 +174,11 @@ void Accesses::begin_anew(std::string_view kernel) {
   needs_gradient = of_wrappers = writes_parameter = false;
 }
 
-void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, Storages& storages, Accesses& result) {
+void find_accesses(const Operator& op, c10::Device device, c10::ArrayRef<const c10::IValue> inputs, Storages& storages,
+                   Accesses& result) {
   result.begin_anew(op.name);
   result.shapes = c10::GradMode::is_enabled() ? 1 : 0;  // An evaluation's kernels are others than the training's.
-  Collector collector(result);
+  Collector collector(device, result);
   const bool writes_statistics = op.writes_statistics_if >= 0 &&
                                  static_cast<std::size_t>(op.writes_statistics_if) < inputs.size() &&
                                  inputs[static_cast<std::size_t>(op.writes_statistics_if)].isBool() &&
@@ -188,7 +191,7 @@ void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, 
     collector.add(inputs[i], argument);
   }
   collector.look_up(storages);
-  if (op.copies && inputs.size() >= 2 && are_same_bytes(inputs[0], inputs[1])) {
+  if (op.copies && inputs.size() >= 2 && are_same_bytes(inputs[0], inputs[1], device)) {
     result.extents.clear();
     result.touches.clear();
   }

@@ -26,9 +26,12 @@ struct Accesses {
   bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand
 };
 
-// Whether the data of any tensor among them lies in memory that the predicate names. Takes no lock.
-bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::ArrayRef<const c10::IValue> inputs);
+// Whether the data of any tensor of the device among them lies in memory that the predicate names. Takes no lock.
+bool any_tensor_lies_in(const std::function<bool(const void*)>& memory, c10::Device device,
+                        c10::ArrayRef<const c10::IValue> inputs);
 
-void find_accesses(const Operator& op, c10::ArrayRef<const c10::IValue> inputs, Storages& storages, Accesses& result);
+// Of tensors on that device.
+void find_accesses(const Operator& op, c10::Device device, c10::ArrayRef<const c10::IValue> inputs, Storages& storages,
+                   Accesses& result);
 
 }  // namespace spillway

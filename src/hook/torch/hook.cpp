@@ -51,14 +51,15 @@ bool writes_any(const std::vector<ByteExtent>& extents) {
 
 }  // namespace
 
-Hook::Hook(Session& session, std::unique_ptr<TensorMemory> memory) : session_(session), memory_(std::move(memory)) {
+Hook::Hook(Session& session, c10::Device device, std::unique_ptr<TensorMemory> memory)
+    : session_(session), device_(device), memory_(std::move(memory)) {
   if (session.config.record_path[0] != '\0' || memory_->planning() != nullptr)
     recorder_.emplace(session.config.iteration);
 }
 
 Nanos Hook::now() { return {monotonic_ns()}; }
 
-void* Hook::allocate(std::size_t bytes) {
+void* Hook::allocate(std::size_t bytes, CUstream_st* stream) {
   if (in_child()) {
     // A child that only runs another program is of no interest to the user, one that computes is.
     if (!child_registered_.exchange(true)) register_unmanaged(session_);
@@ -69,8 +70,10 @@ void* Hook::allocate(std::size_t bytes) {
   RunningKernel* const kernel = running.get();
   Lineage lineage = kernel ? kernel->lineage.birth(kernel->event.births.size()) : Lineage{};
   storages_.name(lineage);
-  auto memory = memory_->allocate(
-      {.bytes = bytes, .place = kernel ? kernel->place_of_next_birth() : std::nullopt, .label = lineage.label});
+  auto memory = memory_->allocate({.bytes = bytes,
+                                   .place = kernel ? kernel->place_of_next_birth() : std::nullopt,
+                                   .label = lineage.label,
+                                   .stream = stream});
   if (!memory) {
     storages_.forget(lineage);
     raise_peak(session_.state.refused_bytes, bytes);
@@ -120,7 +123,7 @@ bool Hook::runs_kernel() const { return running != nullptr; }
 bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> arguments) {
   if (op.only_looks) return false;
   thread_local Accesses accesses;
-  find_accesses(op, arguments, storages_, accesses);
+  find_accesses(op, device_, arguments, storages_, accesses);
   const bool gradients = c10::GradMode::is_enabled();
   const bool differentiates = gradients && accesses.needs_gradient && !op.ignored;
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
@@ -189,7 +192,7 @@ void Hook::kernel_ends() {
     const MutexLock lock(mutex_);
     session_.state.oversized.store({});
   }
-  if (kernel->known_to_memory) memory_->kernel_done();
+  if (kernel->known_to_memory) kernel->event.on_device = memory_->kernel_done();
   const bool has_data = !kernel->event.touches.empty() || !kernel->event.births.empty();
   const MutexLock lock(mutex_);
   const bool planned = kernel->plan != nullptr;
@@ -227,6 +230,7 @@ void Hook::iteration_may_have_ended() {
   if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
   if (!recorder_ || rests_) return;
+  if (const auto times = memory_->times_on_device()) recorder_->took(*times);
   recorder_->anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
@@ -376,7 +380,7 @@ void Hook::name_larger_than_memory(const RunningKernel& kernel) {
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
   if (child_warned_.load(std::memory_order_relaxed) || memory_->is_served()) return;
-  if (!any_tensor_lies_in([&](const void* data) { return memory_->contains(data); }, arguments)) return;
+  if (!any_tensor_lies_in([&](const void* data) { return memory_->contains(data); }, device_, arguments)) return;
   if (session_.state.child_warned.exchange(1) == 0)
     add_notice(
         session_,
@@ -394,6 +398,8 @@ void Hook::finish() {
     const auto ended = phases_.script_ends();
     if (ended == TrainingPhases::Ended::backward_pass) {
       count(iterations_.backward_ended(last_end_, memory_->figures()));
+      if (recorder_)
+        if (const auto times = memory_->times_on_device()) recorder_->took(*times);
       if (recorder_) recorder_->anchor();
     } else {
       has_ended(ended);

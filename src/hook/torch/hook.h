@@ -48,6 +48,7 @@ struct RunningKernel {
   // Its lists keep their memory: there are very many kernels, one after the other.
   void begin_anew() {
     place = kNoKernel;
+    event.on_device.reset();
     known_to_memory = true;
     used = looked_at = Bytes{};
     is_oversized = false;
@@ -72,13 +73,17 @@ struct RunningKernel {
 // for (but for what a tensor needs that is made) or while the interpreter's lock is awaited.
 class Hook {
  public:
-  Hook(Session& session, std::unique_ptr<TensorMemory> memory);
+  // Of tensors on that device; others are none of its business.
+  Hook(Session& session, c10::Device device, std::unique_ptr<TensorMemory> memory);
 
   static Nanos now();
 
   // The allocator's side.
-  void* allocate(std::size_t bytes);  // throws PyTorch's out-of-memory error
+  void* allocate(std::size_t bytes, CUstream_st* stream = nullptr);  // throws PyTorch's out-of-memory error
   void free(void* memory) noexcept;
+  // Of a GPU: another stream than the one that it was allocated for uses it, too.
+  void record_stream(void* memory, CUstream_st* stream) { memory_->record_stream(memory, stream); }
+  bool manages(const void* memory) const { return memory_->contains(memory); }
 
   // The operators' side. A thread that runs a kernel starts no second one. False: the operator is none, but may call
   // some.
@@ -146,6 +151,7 @@ class Hook {
   DiskWait record_wait();
 
   Session& session_;
+  c10::Device device_;
   std::unique_ptr<TensorMemory> memory_;
   PlainMemory plain_;  // of forked children
   Storages storages_;

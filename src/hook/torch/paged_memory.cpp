@@ -5,44 +5,12 @@
 #include <algorithm>
 
 #include "machines/real/watched_io.h"
-#include "runtime/pager.h"
-#include "runtime/planning.h"
 #include "runtime/run_policy.h"
 #include "session/hook_side.h"
 #include "session/session_pager.h"
 
 namespace spillway {
 namespace {
-
-class PagedMemory final : public TensorMemory {
- public:
-  PagedMemory(std::unique_ptr<Pager> pager, std::unique_ptr<Planning> planning)
-      : pager_(std::move(pager)), planning_(std::move(planning)) {}
-
-  Result<void*> allocate(const Newborn& tensor) override {
-    return pager_->allocate(tensor.bytes, tensor.place, tensor.label);
-  }
-  void free(void* memory) override { pager_->free(memory); }
-  bool contains(const void* memory) const override { return pager_->contains(memory); }
-  std::span<std::byte> range() const override { return pager_->range(); }
-  bool is_short() const override { return pager_->is_short(); }
-  std::uint32_t most_blocks() const override { return pager_->most_blocks(); }
-  bool is_served() const override { return pager_->is_served(); }
-  void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
-    pager_->kernel_ready(pager_->this_stream(), kernel, extents);
-  }
-  MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
-  void script_ends() override { pager_->script_ends(); }
-  Planning* planning() override { return planning_.get(); }
-  void kernel_done() override { pager_->kernel_done(pager_->this_stream()); }
-  Nanos stalled(Nanos now) const override { return pager_->stall(now); }
-  std::uint64_t splits() const override { return pager_->splits(); }
-  MemoryFigures figures() const override { return pager_->stats(); }
-
- private:
-  std::unique_ptr<Pager> pager_;
-  std::unique_ptr<Planning> planning_;
-};
 
 // What an image of this process that has replaced itself (exec) left in the session counts as well.
 MemoryFigures sum_of(const MemoryFigures& before, MemoryFigures now) {
@@ -69,7 +37,7 @@ std::optional<GivenPlan> given_plan(Session& session) {
 
 }  // namespace
 
-Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
+Result<PagerConfig> session_config(Session& session) {
   TRY(const RunPolicy policy, run_policy(session.config.policy.data()));
   PagerConfig config = pager_config(session.config);
   config.online = policy.without_plan->traits.online;
@@ -90,16 +58,25 @@ Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
     session.state.error.set(message);
     ::_exit(1);
   };
+  return config;
+}
+
+Result<std::unique_ptr<Planning>> session_planning(Session& session, Pager& pager) {
+  session.state.journalled = pager.has_journal() ? 1 : 0;
+  TRY(const RunPolicy policy, run_policy(session.config.policy.data()));
+  if (!policy.plans() || !session.config.rates.are_known()) return nullptr;
+  return std::make_unique<Planning>(pager, measured_machine(session.config), policy, given_plan(session));
+}
+
+Result<std::unique_ptr<TensorMemory>> start_paged_memory(Session& session) {
+  TRY(PagerConfig config, session_config(session));
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config)));
   session.state.eviction_path = pager->cpu()->eviction_method();
-  session.state.journalled = pager->has_journal() ? 1 : 0;
   if (pager->cpu()->eviction_method() == EvictionMethod::copy)
     add_notice(session,
                "the copying path cannot see direct I/O: a script must not read files with O_DIRECT into tensors while "
                "memory is short (Linux 6.8 and newer can move pages instead)");
-  std::unique_ptr<Planning> planning;
-  if (policy.plans() && session.config.rates.are_known())
-    planning = std::make_unique<Planning>(*pager, measured_machine(session.config), policy, given_plan(session));
+  TRY(auto planning, session_planning(session, *pager));
   return std::make_unique<PagedMemory>(std::move(pager), std::move(planning));
 }
 

@@ -12,7 +12,7 @@ class PlainMemory final : public TensorMemory {
   bool contains(const void*) const override { return false; }
   std::span<std::byte> range() const override { return {}; }
   void kernel_ready(const NextKernel&, std::span<const ByteExtent>) override {}
-  void kernel_done() override {}
+  std::optional<std::uint32_t> kernel_done() override { return std::nullopt; }
   Nanos stalled(Nanos) const override { return {}; }
   MemoryFigures figures() const override { return {}; }
 };

@@ -1,11 +1,17 @@
 // Where the preloaded library enters, and where PyTorch calls us: its allocator and its operators' callbacks.
+#include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <string>
 
+#include "hook/torch/cuda/install.h"
+#include "hook/torch/device_tensors.h"
+#include "hook/torch/gpu_memory.h"
 #include "hook/torch/hook.h"
 #include "hook/torch/paged_memory.h"
 #include "hook/torch/plain_memory.h"
@@ -16,6 +22,26 @@ namespace spillway {
 namespace {
 
 Hook* hook = nullptr;  // the process's one session; never destroyed, since tensors die after everything else
+
+// What an allocator of a GPU gets. Native sizes are multiples of 512 bytes, too, and so is where they begin.
+class GpuTensors final : public DeviceTensors {
+ public:
+  GpuTensors(int index, std::size_t budget) : index_(index), budget_(budget) {}
+  int device_index() const noexcept override { return index_; }
+  std::size_t budget_bytes() const noexcept override { return budget_; }
+  void* allocate(std::size_t bytes, CUstream_st* stream) override {
+    constexpr std::size_t kGranule = 512;
+    const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranule - 1) / kGranule * kGranule;
+    return hook->allocate(rounded, stream);
+  }
+  void free(void* memory) noexcept override { hook->free(memory); }
+  void record_stream(void* memory, CUstream_st* stream) override { hook->record_stream(memory, stream); }
+  bool contains(const void* address) const noexcept override { return hook->manages(address); }
+
+ private:
+  int index_;
+  std::size_t budget_;
+};
 
 void free_tensor(void* memory) {
   c10::profiledCPUMemoryReporter().Delete(memory);
@@ -112,34 +138,78 @@ void on_operator_end(const at::RecordFunction&, at::ObserverContext* context) {
 
 Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
   if (session.config.mode == SessionMode::trace) return std::make_unique<PlainMemory>();
-  return start_paged_memory(session);
+  if (session.config.gpu < 0) return start_paged_memory(session);
+#ifdef SPILLWAY_HAS_CUDA
+  return start_gpu_memory(session);
+#else
+  return fail(Errc::unavailable,
+              "this spillway was built with a PyTorch without CUDA and cannot limit a GPU: build it with one "
+              "that has it (-DSPILLWAY_PYTHON=...), or limit the CPU (--device cpu)");
+#endif
 }
 
-}  // namespace
-}  // namespace spillway
-
-// Called once, by the preloaded library, in the process that owns the budget. Null: the session has the reason.
-extern "C" __attribute__((visibility("default"))) c10::Allocator* spillway_torch_start(
-    spillway::Session* session, spillway::ManagedRange* managed) noexcept {
-  using namespace spillway;
-  for (auto& slot : session->state.disk_waits) slot = 0;  // An earlier program of this process waits for nothing.
-  auto memory = memory_for(*session);
-  if (!memory) {
-    session->state.error.set(memory.error().message);
-    return nullptr;
+// It links PyTorch's CUDA, which not every PyTorch has.
+Result<> install_cuda_allocator(const Session& session, DeviceTensors* tensors) {
+  const char* path = session.config.torch_cuda_library.data();
+  void* library = *path != '\0' ? ::dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  const auto install = library != nullptr
+                           ? reinterpret_cast<InstallCudaAllocator>(::dlsym(library, kInstallCudaAllocatorSymbol))
+                           : nullptr;
+  if (install == nullptr) {
+    const char* reason = *path != '\0' ? ::dlerror() : "it is not there";
+    return fail(Errc::unavailable,
+                std::string("cannot load libspillway_torch_cuda.so, PyTorch's allocator for a GPU: ") +
+                    (reason != nullptr ? reason : "unknown") +
+                    ": build spillway again for this Python (-DSPILLWAY_PYTHON=...)");
   }
-  *managed = {(*memory)->range().data(), (*memory)->range().size()};
-  hook = new Hook(*session, *std::move(memory));
-  ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });  // before another thread can fork with tensors
-  auto* allocator = new TensorAllocator;
-  constexpr std::uint8_t kAboveAll = 255;
-  c10::SetCPUAllocator(allocator, kAboveAll);
+  install(tensors);
+  return {};
+}
+
+void watch_operators() {
   at::addGlobalCallback(
       at::RecordFunctionCallback(on_user_scope, on_user_scope_end).scopes({at::RecordScope::USER_SCOPE}));
   const at::CallbackHandle operators = at::addGlobalCallback(
       at::RecordFunctionCallback(on_operator, on_operator_end).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   hook->operators_are_watched_by(
       [operators](bool on) { on ? at::reenableCallback(operators) : at::disableCallback(operators); });
+}
+
+}  // namespace
+}  // namespace spillway
+
+// Called once, by the preloaded library, in the process that owns the budget, when the first tensor on such a device is
+// about to be made. False: the session has the reason.
+extern "C" __attribute__((visibility("default"))) bool spillway_torch_start(spillway::Session* session, int device_type,
+                                                                            spillway::TorchPart* part) noexcept {
+  using namespace spillway;
+  for (auto& slot : session->state.disk_waits) slot = 0;  // An earlier program of this process waits for nothing.
+  auto memory = memory_for(*session);
+  if (!memory) {
+    session->state.error.set(memory.error().message);
+    return false;
+  }
+  part->managed = {(*memory)->range().data(), (*memory)->range().size()};
+  const bool is_gpu = session->config.gpu >= 0;
+  const c10::Device device(static_cast<c10::DeviceType>(device_type),
+                           static_cast<c10::DeviceIndex>(is_gpu ? session->config.gpu : -1));
+  hook = new Hook(*session, device, *std::move(memory));
+  ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });  // before another thread can fork with tensors
+  if (is_gpu) {
+    auto* tensors = new GpuTensors(device.index(), session->config.device_budget_bytes);
+    if (device.is_cuda())
+      if (const auto installed = install_cuda_allocator(*session, tensors); !installed) {
+        session->state.error.set(installed.error().message);
+        return false;
+      }
+    part->device_tensors = static_cast<DeviceTensors*>(tensors);
+  } else {
+    auto* allocator = new TensorAllocator;
+    constexpr std::uint8_t kAboveAll = 255;
+    c10::SetCPUAllocator(allocator, kAboveAll);
+    part->cpu_allocator = static_cast<c10::Allocator*>(allocator);
+  }
+  watch_operators();
   std::atexit([] { hook->finish(); });
-  return allocator;
+  return true;
 }

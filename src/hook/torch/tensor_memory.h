@@ -4,13 +4,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
+#include "recorder/iteration.h"
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
 #include "runtime/run_figures.h"
 #include "runtime/run_plan.h"
+
+struct CUstream_st;
 
 namespace spillway {
 
@@ -21,14 +25,17 @@ class TensorMemory {
  public:
   virtual ~TensorMemory() = default;
 
-  // 64-byte aligned, contents undefined. The failure says which tier is short by how much.
+  // 64-byte aligned, of a GPU 512, contents undefined. The failure says which tier is short by how much.
   struct Newborn {
     std::size_t bytes = 0;
     std::optional<std::uint64_t> place{};  // where a plan wants it, if it can be there
     TensorLabel label{};
+    CUstream_st* stream = nullptr;  // of a GPU: on which its kernels run
   };
   virtual Result<void*> allocate(const Newborn& tensor) = 0;
   virtual void free(void* memory) = 0;
+  // Of a GPU: that stream uses it, too.
+  virtual void record_stream(void*, CUstream_st*) {}
   // Whether this memory lies in what we manage, and a forked child therefore must not free it.
   virtual bool contains(const void* memory) const = 0;
   // All that we manage, now and later.
@@ -42,7 +49,11 @@ class TensorMemory {
 
   // The calling thread's next kernel uses these bytes, and has ended.
   virtual void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
-  virtual void kernel_done() = 0;
+  // Of a GPU: its number in times_on_device(), if it launched something.
+  virtual std::optional<std::uint32_t> kernel_done() = 0;
+  // Of a GPU: how long the device took, of the kernels between the last two calls; none of which it is not known.
+  // Nothing: the host's times are those.
+  virtual std::optional<std::vector<KernelTime>> times_on_device() { return std::nullopt; }
 
   // Of this memory so far, whoever lived in it.
   virtual MovedBytes moved(const void*, Bytes) const { return {}; }

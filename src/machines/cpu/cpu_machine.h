@@ -97,6 +97,7 @@ class CpuMachine final : public RealMachine {
   std::byte* begin() const override { return range_.begin(); }
   std::uint32_t device_blocks() const override { return mapper_->device_blocks(); }
   bool are_there(BlockRange blocks) const override;
+  bool copies_to_host() const override { return false; }
   bool has_pieces() const override { return true; }
   const MemoryRange& range() const { return range_; }
   const MemoryRange& staging() const { return mapper_->staging(); }

@@ -13,7 +13,8 @@ namespace spillway {
 // `host` is what may be pinned for blocks; zero: nothing, all that leaves goes to the SSD.
 struct CudaDeviceConfig : RealDeviceConfig {
   int ordinal = 0;
-  std::string teardown_path = {};                                                    // see CpuDeviceConfig
+  std::uint32_t staging_blocks = 64;  // pinned besides, for what goes to the SSD and comes from there
+  std::string teardown_path = {};     // see CpuDeviceConfig
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
 };
 

@@ -70,6 +70,16 @@ class CudaMachine final : public RealMachine {
   std::uint32_t device_blocks() const override { return options_.device_frames; }
   bool are_there(BlockRange blocks) const override;
   bool has_pieces() const override { return false; }
+  bool copies_to_host() const override { return true; }
+  // What it has done so far. For the run loop.
+  struct Activity {
+    std::uint64_t held_launches = 0, mappings = 0;
+    Nanos mapping;  // the time that mappings took
+    Bytes pinned;
+  };
+  Activity activity() const {
+    return {gate_.held(), memory_->mappings(), memory_->mapping(), host_.pinned() + staging_.pinned()};
+  }
   LaunchGate& gate() { return gate_; }
   CUdeviceptr address(BlockId block) const { return memory_->address(block); }
 

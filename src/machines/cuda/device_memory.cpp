@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 
@@ -57,6 +58,7 @@ Result<> DeviceMemory::map(BlockId block) {
     handles_.push_back(handle);
     free_.push_back(static_cast<Frame>(handles_.size() - 1));
   }
+  const Nanos begin = now();
   const Frame frame = free_.back();
   TRY_VOID(driver_.check(driver_.cuMemMap(address(block), block_bytes_.value, 0, handles_[frame], 0), "map a block"));
   free_.pop_back();
@@ -64,13 +66,19 @@ Result<> DeviceMemory::map(BlockId block) {
   CUmemAccessDesc access{};
   access.location = property().location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  return driver_.check(driver_.cuMemSetAccess(address(block), block_bytes_.value, &access, 1),
-                       "allow access to a block");
+  TRY_VOID(
+      driver_.check(driver_.cuMemSetAccess(address(block), block_bytes_.value, &access, 1), "allow access to a block"));
+  ++mappings_;
+  mapping_ += now() - begin;
+  return {};
 }
 
 Result<> DeviceMemory::unmap(BlockId block) {
   CHECK(is_mapped(block));
+  const Nanos begin = now();
   TRY_VOID(driver_.check(driver_.cuMemUnmap(address(block), block_bytes_.value), "unmap a block"));
+  ++mappings_;
+  mapping_ += now() - begin;
   free_.push_back(frames_[block.value]);
   frames_[block.value] = kNone;
   return {};

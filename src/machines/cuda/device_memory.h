@@ -39,6 +39,9 @@ class DeviceMemory {
   // Nobody uses it, and nothing enqueued will.
   Result<> unmap(BlockId block);
   bool is_mapped(BlockId block) const { return frames_[block.value] != kNone; }
+  // Blocks that were mapped or unmapped so far, and the time that this took.
+  std::uint64_t mappings() const { return mappings_; }
+  Nanos mapping() const { return mapping_; }
 
  private:
   static constexpr Frame kNone = UINT32_MAX;
@@ -60,6 +63,8 @@ class DeviceMemory {
   std::vector<CUmemGenericAllocationHandle> handles_;  // by frame
   std::vector<Frame> free_;
   std::vector<Frame> frames_;  // by block
+  std::uint64_t mappings_ = 0;
+  Nanos mapping_;
 };
 
 }  // namespace spillway

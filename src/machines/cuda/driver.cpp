@@ -2,6 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "machines/cuda/driver_variable.h"
 
 namespace spillway {
 
@@ -35,6 +41,20 @@ Result<CudaDriver> load_cuda_driver(const char* library) {
                 fmt::format("the CUDA driver here ({}) lacks {}: a newer one is needed (that of CUDA 12.8 suffices)",
                             library, missing));
   return driver;
+}
+
+Result<std::string> cuda_driver_path() {
+  if (const char* named = std::getenv(kCudaDriverVariable); named != nullptr && *named == '/')
+    return std::string(named);
+  void* const handle = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) return fail(Errc::unavailable, fmt::format("there is no CUDA driver here ({})", ::dlerror()));
+  link_map* loaded = nullptr;
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, &loaded) != 0)
+    return fail(Errc::unavailable, fmt::format("cannot tell where the CUDA driver is: {}", ::dlerror()));
+  std::error_code error;
+  const std::string path = std::filesystem::canonical(loaded->l_name, error).string();
+  if (error) return fail(Errc::io, fmt::format("{}: {}", loaded->l_name, error.message()));
+  return path;
 }
 
 }  // namespace spillway

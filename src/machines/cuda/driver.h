@@ -19,10 +19,11 @@ namespace spillway {
   X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                                            \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)       \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)               \
+  X(cuEventElapsedTime)                                                                                   \
   X(cuMemAlloc) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)         \
   X(cuMemAllocHost) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)                          \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)     \
-  X(cuMemSetAccess) X(cuMemGetAllocationGranularity)
+  X(cuMemSetAccess) X(cuMemGetAllocationGranularity) X(cuMemGetInfo)
 // clang-format on
 
 // The CUDA driver, found when the program runs: a build needs its header alone, and one build runs with and without a
@@ -41,5 +42,8 @@ struct CudaDriver {
 // Loads the library and looks all functions up, but starts nothing. It stays loaded. Errc::unavailable if there is
 // none, or one that lacks a function, which the error names.
 Result<CudaDriver> load_cuda_driver(const char* library = "libcuda.so.1");
+
+// The absolute path of the driver here: what SPILLWAY_CUDA_DRIVER names, else what the loader finds.
+Result<std::string> cuda_driver_path();
 
 }  // namespace spillway

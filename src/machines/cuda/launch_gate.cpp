@@ -46,6 +46,7 @@ Result<> LaunchGate::enter(CUstream stream, std::span<const BlockTouch> touches)
   slot.turns.fetch_add(1, std::memory_order_seq_cst);
   if (!are_there(touches)) {
     go_out(slot);
+    held_.fetch_add(1, std::memory_order_relaxed);
     const MutexLock turn(turn_);
     const auto claimed = claim(touches);
     // Inside before nothing is claimed any more.

@@ -62,8 +62,10 @@ class LaunchGate {
   // or why nothing is served any more; then nothing is to be enqueued, and leave() is not called.
   Result<> enter(CUstream stream, std::span<const BlockTouch> touches);
   void leave(CUstream stream, std::span<const BlockTouch> touches);
-  // The script is about to destroy that stream.
-  Result<> stream_ends(CUstream stream) { return around_.streams.ends(stream); }
+  ScriptStreams& streams() { return around_.streams; }
+
+  // So many launches had to wait for blocks.
+  std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
 
   // ---- The run loop.
   // The block's bytes are there once this mark of the stream up is done; 0: they are there, or there are none.
@@ -109,6 +111,7 @@ class LaunchGate {
   std::vector<std::atomic<std::uint8_t>> there_, claimed_, written_;
   std::vector<std::atomic<std::uint64_t>> arrived_;
   std::unique_ptr<std::array<Slot, Streams::kMost>> slots_;
+  std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> is_awaited_{false};  // the run loop waits until somebody goes out
 
   Mutex turn_;  // Its owner has claims.

@@ -13,6 +13,7 @@ ScriptStreams::~ScriptStreams() {
     Stream* const one = all_[stream].load();
     for (const Recording& recording : one->recorded) driver_.cuEventDestroy(recording.event);
     if (one->end != nullptr) driver_.cuEventDestroy(one->end);
+    if (one->last != nullptr) driver_.cuEventDestroy(one->last);
     delete one;
   }
   for (const CUevent event : free_events_) driver_.cuEventDestroy(event);
@@ -37,6 +38,27 @@ Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
   all_[now].store(new Stream(stream, blocks_), std::memory_order_relaxed);
   count_.store(now + 1, std::memory_order_release);
   return now;
+}
+
+Result<ScriptStreams::Use> ScriptStreams::all_of(CUstream stream) {
+  TRY(const std::uint32_t number, number_of(stream));
+  return Use{number, all_[number].load(std::memory_order_relaxed)->launches.load()};
+}
+
+Result<> ScriptStreams::let_wait(CUstream stream, std::span<const Use> uses) {
+  for (const Use& use : uses) {
+    if (is_done(use)) continue;
+    Stream& one = *all_[use.stream].load(std::memory_order_relaxed);
+    const MutexLock lock(mutex_);
+    CUevent event = one.last;
+    if (event == nullptr) {
+      TRY_VOID(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event"));
+      TRY_VOID(driver_.check(driver_.cuEventRecord(event, one.handle), "see when the script's kernels are done"));
+    }
+    TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(stream, event, 0), "let a stream wait for another"));
+    if (event != one.last) driver_.cuEventDestroy(event);  // It goes once it is done.
+  }
+  return {};
 }
 
 void ScriptStreams::uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks) {
@@ -92,8 +114,10 @@ Result<> ScriptStreams::ends(CUstream stream) {
   TRY(const std::uint32_t number, number_of(stream));
   Stream& one = *all_[number].load();
   const MutexLock lock(mutex_);
-  TRY_VOID(driver_.check(driver_.cuEventCreate(&one.end, CU_EVENT_DISABLE_TIMING), "make an event"));
-  TRY_VOID(driver_.check(driver_.cuEventRecord(one.end, stream), "see when the script's kernels are done"));
+  for (CUevent* const event : {&one.end, &one.last}) {
+    TRY_VOID(driver_.check(driver_.cuEventCreate(event, CU_EVENT_DISABLE_TIMING), "make an event"));
+    TRY_VOID(driver_.check(driver_.cuEventRecord(*event, stream), "see when the script's kernels are done"));
+  }
   one.has_ended.store(true, std::memory_order_relaxed);
   return {};
 }

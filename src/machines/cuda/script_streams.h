@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/mutex.h"
 #include "base/result.h"
 #include "machines/cuda/driver.h"
+#include "machines/cuda/freed_memory.h"
 #include "memory/tier.h"
 
 namespace spillway {
@@ -37,18 +39,20 @@ class ScriptStreams {
   // The script is about to destroy it: another one may get its handle.
   Result<> ends(CUstream stream);
 
+  using Use = StreamUse;
+  // All that has been enqueued there so far.
+  Result<Use> all_of(CUstream stream);
+  // What that stream is given from now on comes after these, on the device.
+  Result<> let_wait(CUstream stream, std::span<const Use> uses);
+
   // ---- The run loop.
-  struct Use {
-    std::uint32_t stream;
-    std::uint64_t launch;
-  };
   // Appends what uses the block and is not known to be done.
   void find_uses(BlockId block, std::vector<Use>& uses) const;
   // An event that is done when this use is, or later.
   Result<CUevent> event_after(Use use);
   // Looks what has been done meanwhile.
   Result<> poll();
-  bool is_done(Use use) const { return use.launch <= all_[use.stream].load()->done; }
+  bool is_done(Use use) const { return use.launch <= all_[use.stream].load()->done.load(std::memory_order_relaxed); }
   // Until all that the script has enqueued is done.
   void wait_for_all();
   bool is_awaited() const { return awaited_ > 0; }  // Some event that was asked for is not done.
@@ -62,11 +66,12 @@ class ScriptStreams {
     Stream(CUstream of, std::uint32_t blocks) : handle(of), latest(blocks) {}
     CUstream handle;
     std::atomic<bool> has_ended{false};
-    CUevent end = nullptr;  // written before, under the mutex
+    CUevent end = nullptr;   // written before, under the mutex; the run loop's
+    CUevent last = nullptr;  // the same, for those who wait
     std::atomic<std::uint64_t> launches{0};
     std::vector<std::atomic<std::uint64_t>> latest;  // by block: the launch that used it last
-    std::uint64_t done = 0;                          // the run loop's, like the next
-    std::deque<Recording> recorded;                  // not done yet
+    std::atomic<std::uint64_t> done{0};              // the run loop writes it
+    std::deque<Recording> recorded;                  // the run loop's; not done yet
   };
 
   const CudaDriver& driver_;

@@ -53,6 +53,8 @@ class RealMachine : public Machine {
   virtual bool are_there(BlockRange blocks) const = 0;
   // Whether blocks may be split (Note [Pieces]).
   virtual bool has_pieces() const = 0;
+  // Whether a block may be on the device and in host memory (a copy was made) or is at one place (its frame went).
+  virtual bool copies_to_host() const = 0;
 
   Inbox& inbox() { return inbox_; }
   Streams& streams() { return streams_; }

@@ -1,0 +1,89 @@
+#include "cli/gpu_option.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "machines/cpu/usable_memory.h"
+#include "memory/tier.h"
+#include "session/own_process.h"
+
+#ifdef SPILLWAY_HAS_CUDA
+#include "machines/cuda/driver.h"
+#include "machines/cuda/probe.h"
+#endif
+
+namespace spillway {
+namespace {
+
+constexpr Nanos kMostForGpu{60'000'000'000};  // A driver that nobody uses may take seconds to start.
+
+// "cuda" is the first one.
+Result<int> ordinal_of(std::string_view device) {
+  if (device == "cuda" || device == "auto") return 0;
+  int ordinal = 0;
+  const std::string_view number = device.starts_with("cuda:") ? device.substr(5) : "";
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), ordinal);
+  if (error == std::errc{} && end == number.data() + number.size() && ordinal >= 0 && ordinal < 128) return ordinal;
+  return fail(Errc::usage,
+              fmt::format("--device {}: it is auto, cpu, cuda, or cuda:N with the number of a GPU", device));
+}
+
+#ifdef SPILLWAY_HAS_CUDA
+Result<Gpu> probe(int ordinal) {
+  TRY(const std::string path, cuda_driver_path());
+  Gpu gpu;
+  gpu.ordinal = ordinal;
+  if (path.size() >= gpu.driver.size()) return fail(Errc::unavailable, fmt::format("the path {} is too long", path));
+  path.copy(gpu.driver.data(), path.size());
+  TRY(const CudaDriver driver, load_cuda_driver(path.c_str()));
+  TRY(const GpuProbe found, probe_gpu(driver, ordinal));
+  gpu.name = found.name;
+  gpu.cuda_version = found.driver_version;
+  gpu.memory = found.memory;
+  gpu.free = found.free;
+  gpu.to_device = found.to_device;
+  gpu.from_device = found.from_device;
+  gpu.fault = found.fault;
+  return gpu;
+}
+#else
+Result<Gpu> probe(int) {
+  return fail(Errc::unavailable,
+              "this spillway was built without CUDA's headers: build it with a Python whose PyTorch has CUDA "
+              "(-DSPILLWAY_PYTHON=/path/to/python3)");
+}
+#endif
+
+}  // namespace
+
+Result<std::optional<Gpu>> gpu_of(const std::string& device) {
+  if (device == "cpu") return std::nullopt;
+  TRY(const int ordinal, ordinal_of(device));
+  const auto found = in_own_process<Gpu>({.disk = "the CUDA driver",
+                                          .limit = kMostForGpu,
+                                          .if_late = "it was asked for its GPUs; see nvidia-smi, or give --device cpu"},
+                                         [&] { return probe(ordinal); });
+  if (found) return *found;
+  if (device == "auto") return std::nullopt;
+  return fail(found.error().code, fmt::format("--device {}: {}; give --device cpu to limit the CPU's tensors", device,
+                                              found.error().message));
+}
+
+Result<Bytes> default_pinned_memory() {
+  TRY(const Bytes free, free_memory());
+  return Bytes{free.value / 2};
+}
+
+PinnedParts parts_of(Bytes pinned, std::optional<Bytes> host) {
+  constexpr std::uint64_t kMostStaging = 64, kLeastStaging = 4;
+  const std::uint64_t blocks = pinned.value / kBlockBytes.value;
+  const std::uint64_t staging = std::clamp(blocks / 4, std::min(kLeastStaging, blocks), kMostStaging);
+  const Bytes rest = kBlockBytes * (blocks - staging);
+  return {.host = host ? std::min(*host, rest) : rest, .staging = kBlockBytes * staging};
+}
+
+}  // namespace spillway

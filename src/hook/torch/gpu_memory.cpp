@@ -1,0 +1,172 @@
+#include "hook/torch/gpu_memory.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "hook/cuda/gated_launches.h"
+#include "hook/torch/paged_memory.h"
+#include "machines/cuda/cuda_device.h"
+#include "machines/cuda/freed_memory.h"
+#include "session/hook_side.h"
+
+namespace spillway {
+namespace {
+
+// What stands between the script and the machine.
+struct Watch {
+  Watch(const CudaDriver& its_driver, CudaMachine& machine, Session& session)
+      : driver(its_driver),
+        timer(driver, machine.stall()),
+        launches(machine, [&session](std::string_view why) { add_notice(session, why); }, &timer) {}
+
+  CudaDriver driver;
+  KernelTimer timer;
+  GatedLaunches launches;
+};
+
+class GpuMemory final : public PagedMemory {
+ public:
+  GpuMemory(CudaShim& shim, CudaMachine& machine, std::shared_ptr<Watch> watch, std::unique_ptr<Pager> paged,
+            std::unique_ptr<Planning> planning)
+      : PagedMemory(std::move(paged), std::move(planning)),
+        shim_(shim),
+        streams_(machine.gate().streams()),
+        watch_(std::move(watch)) {
+    shim_.observe(&watch_->launches);
+  }
+
+  std::span<std::byte> range() const override { return {}; }  // The host touches none of it.
+
+  Result<void*> allocate(const Newborn& tensor) override;
+  void free(void* memory) override;
+  void record_stream(void* memory, CUstream_st* stream) override;
+
+  void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
+    for (const ByteExtent& extent : extents)
+      if (contains(extent.begin)) watch_->launches.operator_touches(extent.begin, Bytes{extent.bytes}, extent.writes);
+    in_kernel = true;
+    PagedMemory::kernel_ready(kernel, extents);
+    watch_->timer.kernel_begins();
+  }
+  std::optional<std::uint32_t> kernel_done() override {
+    in_kernel = false;
+    GatedLaunches::operator_ends();
+    PagedMemory::kernel_done();
+    return watch_->timer.kernel_ends();
+  }
+  std::optional<std::vector<KernelTime>> times_on_device() override;
+
+ private:
+  struct Owned {
+    Bytes bytes;
+    std::vector<CUstream_st*> streams;
+  };
+
+  static thread_local bool in_kernel;
+
+  CudaShim& shim_;
+  ScriptStreams& streams_;
+  std::shared_ptr<Watch> watch_;
+  Mutex mutex_;  // The pager's may be taken under it.
+  std::unordered_map<void*, Owned> owned_ SPILLWAY_GUARDED_BY(mutex_);
+  FreedMemory freed_ SPILLWAY_GUARDED_BY(mutex_);
+};
+thread_local bool GpuMemory::in_kernel = false;
+
+Result<void*> GpuMemory::allocate(const Newborn& tensor) {
+  TRY(const StreamUse stream, streams_.all_of(tensor.stream));
+  std::vector<StreamUse> before;
+  void* memory = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    TRY(memory, PagedMemory::allocate(tensor));
+    before = freed_.taken(pager().place_of(memory), {tensor.bytes}, stream.stream);
+    owned_.emplace(memory, Owned{{tensor.bytes}, {tensor.stream}});
+  }
+  auto ready = streams_.let_wait(tensor.stream, before);
+  if (ready && !shim_.add(watch_->launches.range_of(memory, {tensor.bytes})))
+    ready = fail(Errc::unavailable, "the launch shim does not watch a tensor's memory");
+  if (!ready) {
+    free(memory);
+    return std::unexpected(ready.error());
+  }
+  if (in_kernel) watch_->launches.operator_touches(memory, {tensor.bytes}, true);
+  return memory;
+}
+
+void GpuMemory::free(void* memory) {
+  shim_.remove(reinterpret_cast<std::uintptr_t>(memory));
+  if (in_kernel) GatedLaunches::operator_forgets(memory);
+  const MutexLock lock(mutex_);
+  const auto found = owned_.find(memory);
+  CHECK(found != owned_.end());
+  std::vector<StreamUse> uses;
+  for (CUstream_st* const stream : found->second.streams)
+    if (const auto use = streams_.all_of(stream)) uses.push_back(*use);
+  freed_.freed(pager().place_of(memory), found->second.bytes, std::move(uses));
+  owned_.erase(found);
+  PagedMemory::free(memory);
+}
+
+std::optional<std::vector<KernelTime>> GpuMemory::times_on_device() {
+  std::vector<KernelTime> times;
+  if (const auto collected = watch_->timer.collect())
+    for (const KernelTimer::Time& one : *collected) times.push_back({one.duration, one.gap});
+  return times;
+}
+
+void GpuMemory::record_stream(void* memory, CUstream_st* stream) {
+  const MutexLock lock(mutex_);
+  const auto found = owned_.find(memory);
+  if (found == owned_.end()) return;
+  auto& streams = found->second.streams;
+  if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+}
+
+Result<CudaShim*> loaded_shim() {
+  const auto shim = reinterpret_cast<CudaShim* (*)()>(::dlsym(RTLD_DEFAULT, kCudaShimSymbol));
+  if (shim == nullptr)
+    return fail(Errc::unavailable,
+                "the script's process has not loaded libspillway_cuda.so, which shows what kernels use: LD_PRELOAD "
+                "names it for all that `spillway run` starts, and somebody has changed that");
+  return shim();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
+  TRY(CudaShim* const shim, loaded_shim());
+  TRY(const CudaDriver driver, load_cuda_driver(std::getenv(kCudaDriverVariable)));  // past the shim
+  TRY(PagerConfig config, session_config(session));
+  CudaDeviceConfig wanted;
+  static_cast<RealDeviceConfig&>(wanted) = config;
+  wanted.ordinal = session.config.gpu;
+  const Bytes pinned{session.config.pinned_budget_bytes};
+  wanted.staging_blocks =
+      std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / kBlockBytes.value));
+  wanted.teardown_path = config.teardown_path;
+  wanted.around_io = config.around_io;
+  TRY(std::unique_ptr<CudaDevice> device, CudaDevice::open(driver, wanted));
+  CudaMachine& machine = device->machine();
+  auto watch = std::make_shared<Watch>(driver, machine, session);
+  config.on_progress = [&session, &machine, watch, told = std::move(config.on_progress)](const MemoryFigures& now) {
+    told(now);
+    const CudaMachine::Activity activity = machine.activity();
+    session.state.gpu.store({.held_launches = activity.held_launches,
+                             .blind_launches = watch->launches.blind_launches(),
+                             .mappings = activity.mappings,
+                             .mapping = activity.mapping,
+                             .pinned_peak = activity.pinned});
+  };
+  TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config), std::move(device)));
+  TRY(auto planning, session_planning(session, *pager));
+  return std::make_unique<GpuMemory>(*shim, machine, std::move(watch), std::move(pager), std::move(planning));
+}
+
+}  // namespace spillway
