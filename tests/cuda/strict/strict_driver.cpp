@@ -61,7 +61,12 @@ struct Work {
   Mark marks = nullptr;  // this is done then
 };
 
-struct Stream;
+struct Stream {
+  std::deque<Work> queue;  // the first one runs
+  bool ended = false;
+  std::thread thread;
+};
+
 struct Event {
   std::mutex mutex;
   Mark mark;  // GUARDED_BY(mutex), of the latest recording
@@ -159,12 +164,6 @@ class Driver {
   std::vector<std::unique_ptr<Stream>> streams_;
 };
 
-struct Stream {
-  std::deque<Work> queue;  // the first one runs
-  bool ended = false;
-  std::thread thread;
-};
-
 CUresult Driver::reserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment) {
   must(bytes % kGranularity == 0, "addresses are reserved in parts of the granularity");
   alignment = std::max(alignment, kGranularity);
@@ -181,7 +180,7 @@ CUresult Driver::free_addresses(CUdeviceptr at, std::size_t bytes) {
   const auto found = reserved_.find(at);
   must(found != reserved_.end() && found->second == bytes, "frees addresses that are not reserved so");
   for (const auto& [mapped, mapping] : mappings_)
-    must(!Range{at, bytes}.overlaps({mapped, mapping.bytes}), "frees addresses that are mapped: " + hex(mapped));
+    if (Range{at, bytes}.overlaps({mapped, mapping.bytes})) die("frees addresses that are mapped: " + hex(mapped));
   reserved_.erase(found);  // Nobody else gets them: who still uses them faults.
   return CUDA_SUCCESS;
 }
@@ -230,7 +229,7 @@ CUresult Driver::map(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHa
       std::ranges::any_of(reserved_, [&](const auto& one) { return Range{one.first, one.second}.holds({at, bytes}); });
   must(reserved, "maps at addresses that are not reserved: " + hex(at));
   for (const auto& [mapped, mapping] : mappings_)
-    must(!Range{at, bytes}.overlaps({mapped, mapping.bytes}), "maps over a mapping at " + hex(mapped));
+    if (Range{at, bytes}.overlaps({mapped, mapping.bytes})) die("maps over a mapping at " + hex(mapped));
   void* const place = reinterpret_cast<void*>(at);
   must(::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_, static_cast<off_t>(memory->second.offset)) ==
            place,
@@ -247,7 +246,7 @@ CUresult Driver::set_access(CUdeviceptr at, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (CUdeviceptr place = at; place < at + bytes;) {
     const auto found = mappings_.find(place);
-    must(found != mappings_.end(), "sets access to what is not mapped: " + hex(place));
+    if (found == mappings_.end()) die("sets access to what is not mapped: " + hex(place));
     must(::mprotect(reinterpret_cast<void*>(place), found->second.bytes, PROT_READ | PROT_WRITE) == 0, "mprotect");
     found->second.accessible = true;
     place += found->second.bytes;
@@ -260,7 +259,7 @@ CUresult Driver::unmap(CUdeviceptr at, std::size_t bytes) {
   for (const auto& stream : streams_)
     for (const Work& work : stream->queue)
       for (const Range& touched : work.device)
-        must(!touched.overlaps({at, bytes}), "unmaps " + hex(at) + ", which " + work.name + " uses or is about to");
+        if (touched.overlaps({at, bytes})) die("unmaps " + hex(at) + ", which " + work.name + " uses or is about to");
   for (CUdeviceptr place = at; place < at + bytes;) {
     const auto found = mappings_.find(place);
     must(found != mappings_.end(), "unmaps what is not mapped, or not from its beginning: " + hex(place));
@@ -349,7 +348,7 @@ void Driver::enqueue(Stream& stream, Work work) {
   const std::lock_guard lock(mutex_);
   must(!stream.ended, work.name + " on a stream that has been destroyed");
   for (const Range& touched : work.device)
-    must(is_accessible(touched), work.name + " touches what is not mapped: " + hex(touched.begin));
+    if (!is_accessible(touched)) die(work.name + " touches what is not mapped: " + hex(touched.begin));
   stream.queue.push_back(std::move(work));
   changed_.notify_all();
 }

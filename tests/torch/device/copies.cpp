@@ -140,16 +140,15 @@ void resize_storage(c10::StorageImpl& storage, std::size_t bytes) {
   storage.set_nbytes(bytes);
 }
 
-const at::Tensor& resize(const at::Tensor& tensor, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
+void resize(const at::Tensor& tensor, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format) {
   c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  if (impl.sizes() == sizes && !format) return tensor;
+  if (impl.sizes() == sizes && !format) return;
   impl.set_sizes_contiguous(sizes);
   if (format && *format != at::MemoryFormat::Preserve) impl.empty_tensor_restride(*format);
   const std::size_t bytes = at::detail::computeStorageNbytes(impl.sizes(), impl.strides(), tensor.itemsize(),
                                                              static_cast<std::size_t>(impl.storage_offset()));
   c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
   if (impl.numel() > 0 && storage.nbytes() < bytes) resize_storage(storage, bytes);
-  return tensor;
 }
 
 namespace {
@@ -178,7 +177,8 @@ at::Scalar first_element(const at::Tensor& tensor) {
 
 const at::Tensor& resize_symbolic(const at::Tensor& tensor, c10::SymIntArrayRef sizes,
                                   std::optional<at::MemoryFormat> format) {
-  return resize(tensor, C10_AS_INTARRAYREF_SLOW(sizes), format);
+  resize(tensor, C10_AS_INTARRAYREF_SLOW(sizes), format);
+  return tensor;  // NOLINT(bugprone-return-const-ref-from-parameter): as resize_ does.
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
@@ -186,6 +186,16 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from_and_resize", copy_from_and_resize);
   library.impl("_local_scalar_dense", first_element);
   library.impl("resize_", resize_symbolic);
+}
+
+// Copies heed these bits themselves.
+TORCH_LIBRARY_IMPL(aten, Conjugate, library) {
+  for (const char* const name : {"_copy_from", "_copy_from_and_resize", "_local_scalar_dense"})
+    library.impl(name, torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, library) {
+  for (const char* const name : {"_copy_from", "_copy_from_and_resize", "_local_scalar_dense"})
+    library.impl(name, torch::CppFunction::makeFallthrough());
 }
 
 }  // namespace

@@ -8,7 +8,6 @@ namespace spillway {
 void copy(const at::Tensor& from, const at::Tensor& to);
 // Makes the storage that large, with its first bytes as they were.
 void resize_storage(c10::StorageImpl& storage, std::size_t bytes);
-const at::Tensor& resize(const at::Tensor& tensor, at::IntArrayRef sizes,
-                         std::optional<at::MemoryFormat> format = std::nullopt);
+void resize(const at::Tensor& tensor, at::IntArrayRef sizes, std::optional<at::MemoryFormat> format = std::nullopt);
 
 }  // namespace spillway

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,14 +30,5 @@ class CpuViews {
   std::vector<StrictKernel::Memory> memory_;
   bool has_host_tensors_ = false;
 };
-
-// Within work: a result that has memory of its own, though it may be a view of what the work was given.
-at::Tensor owned(const at::Tensor& result, const std::vector<StrictKernel::Memory>& memory);
-// A result of work that is done becomes a tensor of the device.
-at::Tensor to_device(const at::Tensor& result);
-
-// A kernel that is not one operator of the CPU: is given the inputs' views, and returns results that it has made.
-using Computation = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
-std::vector<at::Tensor> compute(const char* name, at::ArrayRef<at::Tensor> inputs, const Computation& computation);
 
 }  // namespace spillway

@@ -83,7 +83,7 @@ class StrictAllocator final : public c10::Allocator {
   AllocatedBytes allocated_;                      // GUARDED_BY(mutex_)
 };
 
-[[maybe_unused]] const bool is_registered = (c10::SetAllocator(kStrictType, &StrictAllocator::get()), true);
+[[maybe_unused]] const bool has_allocator = (c10::SetAllocator(kStrictType, &StrictAllocator::get()), true);
 
 }  // namespace
 

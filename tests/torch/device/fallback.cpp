@@ -3,16 +3,20 @@
 
 #include <ATen/core/List.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 
-#include <memory>
+#include <algorithm>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "copies.h"
 #include "cpu_views.h"
 #include "generator.h"
+#include "kernels.h"
 #include "streams.h"
 
 namespace spillway {
@@ -34,6 +38,7 @@ class Call {
   }
 
   std::vector<c10::IValue> run() {
+    if (makes_tensors_only()) return results_of_kernel();
     DeviceWork work{.name = schema_.name(), .memory = views_.memory(), .run = {}};
     if (is_to_be_waited_for()) {
       Stack stack = on_cpu_;
@@ -100,6 +105,51 @@ class Call {
     for (const Output& output : outputs_)
       if (output.on_device.numel() == 0) return true;
     return false;
+  }
+
+  bool makes_tensors_only() const {
+    const auto is_new_tensor = [](const c10::Argument& result) {
+      return result.alias_info() == nullptr && result.type()->kind() == c10::TypeKind::TensorType;
+    };
+    return has_device_tensors_ && outputs_.empty() && !schema_.returns().empty() &&
+           std::ranges::all_of(schema_.returns(), is_new_tensor);
+  }
+
+  std::vector<c10::IValue> results_of_kernel() {
+    Kernel kernel{.name = schema_.name(), .key = key(), .views = std::move(views_), .run = {}};
+    kernel.run = [op = op_, arguments = on_cpu_] {
+      Stack stack = arguments;
+      op.callBoxed(&stack);
+      std::vector<at::Tensor> made;
+      for (const c10::IValue& value : stack) made.push_back(value.toTensor());
+      return made;
+    };
+    std::vector<c10::IValue> all;
+    for (at::Tensor& result : launch(std::move(kernel))) all.emplace_back(std::move(result));
+    return all;
+  }
+
+  std::string key() const {
+    if (op_.hasTag(at::Tag::dynamic_output_shape) || op_.hasTag(at::Tag::data_dependent_output)) return "";
+    // It may draw from the CPU's own generator: the script must not do so meanwhile.
+    if (op_.hasTag(at::Tag::nondeterministic_seeded)) return "";
+    std::ostringstream text;
+    text << '.' << schema_.overload_name();
+    for (const c10::IValue& value : on_cpu_) write_key(text, value);
+    return text.str();
+  }
+
+  static void write_key(std::ostream& text, const c10::IValue& value) {
+    if (value.isTensor()) {
+      text << shape_of(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) text << shape_of(tensor);
+    } else if (value.isOptionalTensorList()) {
+      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
+        text << shape_of(tensor.value_or(at::Tensor()));
+    } else if (!value.isGenerator()) {
+      text << ' ' << value;
+    }
   }
 
   // Outputs that had no elements may have some now.
@@ -171,9 +221,11 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 
-// Those that the CPU has a kernel for, while other devices get several operators.
+// Those that the CPU has a kernel for, while other devices get several operators, or the form with an output, which is
+// wrong for these losses.
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  for (const char* const name : {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward"})
+  for (const char* const name :
+       {"native_layer_norm", "native_group_norm", "mish_backward", "silu_backward", "mse_loss", "smooth_l1_loss"})
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_cpu>());
 }
 

@@ -61,7 +61,7 @@ struct StrictHooks final : at::PrivateUse1HooksInterface {
 };
 // NOLINTEND(readability-identifier-naming)
 
-[[maybe_unused]] const bool is_registered = (at::RegisterPrivateUse1HooksInterface(new StrictHooks), true);
+[[maybe_unused]] const bool has_hooks = (at::RegisterPrivateUse1HooksInterface(new StrictHooks), true);
 
 }  // namespace
 

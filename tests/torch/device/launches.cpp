@@ -61,7 +61,7 @@ void launch(DeviceWork work) {
   DeviceWork* pointer = owned.get();
   std::vector<CUdeviceptr> addresses;
   for (const auto& one : owned->memory) addresses.push_back(one.address);
-  std::vector<void*> parameters{&pointer};
+  std::vector<void*> parameters{static_cast<void*>(&pointer)};
   for (CUdeviceptr& address : addresses) parameters.push_back(&address);
   check(device_driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, current_stream(), parameters.data(), nullptr),
         "launch " + pointer->name);

@@ -26,6 +26,7 @@ def _module():
     members = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
+        "_initialized": True,
         "is_bf16_supported": lambda: True,
         "device_count": lambda: 1,
         "current_device": lambda: 0,
@@ -53,6 +54,22 @@ def _module():
     return module
 
 
+def _keep_parameters_that_move():
+    """Parameters stay the same objects when they move here, as on a GPU: two modules may share one."""
+    move = torch.nn.Module._apply
+    future = torch.__future__
+
+    def move_and_keep(module, *arguments, **options):
+        before = future.get_swap_module_params_on_conversion()
+        future.set_swap_module_params_on_conversion(True)
+        try:
+            return move(module, *arguments, **options)
+        finally:
+            future.set_swap_module_params_on_conversion(before)
+
+    torch.nn.Module._apply = move_and_keep
+
+
 def load(library):
     os.environ.setdefault("STRICT_CUDA_DEVICE_BYTES", str(64 << 30))
     torch.ops.load_library(library)
@@ -61,8 +78,7 @@ def load(library):
     torch._register_device_module("strict", module)
     sys.modules["torch.strict"] = module
     torch.utils.generate_methods_for_privateuse1_backend()
-    # So that parameters stay the same objects when they move here, as on a GPU: two modules may share one.
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    _keep_parameters_that_move()
     # Kernels run beside the script. So they give what one thread gives, whoever is first.
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
