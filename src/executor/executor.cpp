@@ -51,7 +51,9 @@ std::vector<std::uint32_t> index_by_kernel(const std::vector<Command>& commands,
 Executor::Executor(PageTable table, ExecutorOptions options, std::unique_ptr<OnlinePolicy> online)
     : options_(options),
       migration_(std::move(table), options.migration,
-                 {.window_blocks = options.window_blocks, .grants_are_firm = !options.kernels_fault}),
+                 {.window_blocks = options.window_blocks,
+                  .waits_for_all = !options.migration.splits_blocks,
+                  .grants_are_firm = !options.kernels_fault}),
       online_(std::move(online)) {}
 
 void Executor::on(const Event& event, std::vector<Command>& out) {
@@ -290,7 +292,7 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   CHECK(event.blocks.count > 0 && table().contains(event.blocks));
   if (event.stream == kNobody)
     migration_.hold(event.blocks);
-  else if (online_)
+  else if (online_ && !on_device(table().state(block_of(event.blocks.first))))
     online_->faulted({event.stream, {block_of(event.blocks.first), 1}});
   bool split = false;
   for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)

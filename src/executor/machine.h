@@ -65,8 +65,8 @@ struct KernelDone {  // The device has run it: it uses its blocks no longer.
   LaunchId launch;
 };
 inline constexpr StreamId kNobody{UINT32_MAX};
-// The stream waits for these blocks, which are not mapped; of a split one, for a piece. kNobody: they could not be
-// dropped.
+// The stream waits for these blocks, which are not mapped; of a split one, for a piece. Where it needs several at once
+// (launches), it tells of those that are there, too: they stay. kNobody: they could not be dropped.
 struct Faulted {
   StreamId stream;
   BlockRange blocks;

@@ -168,6 +168,8 @@ bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) 
   const BlockId block = block_of(id);
   CHECK(!is_piece(id) || table_.is_split(block));
   const bool is_stored = table_.state(block) == BlockState::stored && table_.lower(block) == Tier::ssd;
+  // All that a launch needs stays, or is to stay once it comes: the next one told would take the room of this one.
+  if (!options_.splits_blocks) protection_.faulted_in(stream, block);
   if (stream == kNobody) {
     want({id, 1}, Urgency::fault, stream, out);
   } else if (is_piece(id) && has_left_running_kernel(block)) {

@@ -25,7 +25,7 @@ struct MigrationOptions {
   bool victims_to_host = true;          // false: victims go to the SSD only
   bool keeps_copies = false;            // as in FollowOptions, whatever the plan says
   bool keep_dead_blocks = false;        // true: frames of dead blocks stay, to be reused or dropped when room is needed
-  bool splits_blocks = true;            // false: the machine knows no pieces
+  bool splits_blocks = true;            // false: who waits needs all that it waits for at once, and whole (launches)
   bool host_keeps_copies = false;       // copies are kept in host memory as on the SSD; false: frames themselves move
   std::uint32_t chunk_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it

@@ -169,14 +169,18 @@ bool Protection::relax(StreamId stream) {
     give_back(grant);
     return true;
   }
+  const bool has_grant = !grants_.empty() && !options_.grants_are_firm;
+  if (has_grant && options_.waits_for_all) {
+    give_back(grants_.begin());
+    return true;
+  }
   for (Window& window : windows_) {
     if (window.blocks.size() <= 1) continue;
     unpin_oldest(window);
     return true;
   }
-  if (grants_.empty() || options_.grants_are_firm) return false;
-  give_back(grants_.begin());
-  return true;
+  if (has_grant) give_back(grants_.begin());
+  return has_grant;
 }
 
 void Protection::check_invariants() const {

@@ -379,6 +379,31 @@ void add_keys(const Json& value, std::set<std::string>& keys) {
   }
 }
 
+TEST_F(RunReportTest, SaysWhatAGpuDid) {
+  load_torch();
+  report.gpu = RunReport::Gpu{.device = "cuda:1",
+                              .name = "NVIDIA H200",
+                              .cuda_version = 12080,
+                              .pinned_budget = 8_GiB,
+                              .figures = {.held_launches = 41,
+                                          .blind_launches = 1,
+                                          .mappings = 200,
+                                          .mapping = Nanos{12'000'000},
+                                          .pinned_peak = 1_GiB}};
+  const std::string text = to_table(report);
+  EXPECT_TRUE(text.contains("cuda:1, NVIDIA H200 (its driver knows CUDA 12.8)")) << text;
+  EXPECT_TRUE(text.contains("41 launches waited for memory; 200 blocks mapped or unmapped, 60 us each; 1 GiB of host "
+                            "memory pinned of 8 GiB; 1 launch outside of operators may have touched more"))
+      << text;
+  EXPECT_FALSE(text.contains("eviction path"));
+  const Json object = json();
+  EXPECT_EQ(object["device"], "cuda:1");
+  EXPECT_EQ(object["gpu"]["mapping_seconds"], 0.012);
+  EXPECT_TRUE(object["eviction_path"].is_null());
+  report.made_tensors = false;
+  EXPECT_TRUE(to_table(report).contains("--device cpu"));
+}
+
 TEST_F(RunReportTest, EveryFieldIsExplained) {
   RunReport& full = report;
   full.made_tensors = true;
@@ -387,6 +412,7 @@ TEST_F(RunReportTest, EveryFieldIsExplained) {
   full.predictions.emplace_back();
   full.costs.emplace_back();
   full.unmanaged.emplace_back();
+  full.gpu.emplace();
   std::set<std::string> keys;
   add_keys(Json::parse(to_json(full)), keys);
   EXPECT_TRUE(keys.contains("waited_for_bytes") && keys.contains("given_up_because") && keys.contains("sentence"));

@@ -41,6 +41,7 @@ void RunLoop::run() noexcept {
   options.migration.keeps_copies = config_.keeps_copies;
   options.migration.keep_dead_blocks = true;
   options.migration.splits_blocks = machine.has_pieces();
+  if (!machine.has_pieces()) options.window_blocks = machine.device_blocks();
   options.migration.host_keeps_copies = machine.copies_to_host();
   options.migration.planned_in_flight = std::clamp(machine.device_blocks() / 4, 1u, kPlannedInFlight);
   std::vector<Observer*> observers = observers_;

@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "machines/cuda/cuda_machine.h"
+#include "machines/real/clock.h"
 
 // See Note [Launches].
 namespace spillway {
@@ -34,7 +35,9 @@ void CudaMachine::populate_waiting() {
     gate_.put(id, 0);
     any = true;
   }
-  if (any) gate_.wake();
+  if (!any) return;
+  progress_at_ = now();
+  gate_.wake();
 }
 
 bool CudaMachine::step_up(Job& job) {

@@ -1,10 +1,13 @@
 #include "machines/cuda/cuda_machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "machines/real/clock.h"
 #include "machines/real/ring.h"
 
@@ -15,6 +18,9 @@ namespace {
 constexpr std::chrono::microseconds kLook{50};
 // How soon to look again while something waits for the script's threads, which ring for nothing.
 constexpr std::chrono::microseconds kRetry{1000};
+// How often to look whether a launch waits in vain, and how long it may.
+constexpr std::chrono::microseconds kLookForEver{5'000'000};
+constexpr Nanos kPatience{60'000'000'000};
 
 }  // namespace
 
@@ -121,9 +127,11 @@ Result<Stamped> CudaMachine::wait() {
     settle_kept();
     pump();
     refuse_arrival();
+    give_up_waiting();
     if (failure_ || !answers_.empty()) continue;
     std::optional<std::chrono::microseconds> timeout;
     if (!delayed_.empty() || !kept_.empty()) timeout = kRetry;
+    if (gate_.waits_since() && !timeout) timeout = kLookForEver;
     if (is_device_busy()) timeout = kLook;
     ended_.clear();
     if (const auto waited = io_->wait(ended_, timeout); !waited) {
@@ -138,6 +146,19 @@ Result<Stamped> CudaMachine::wait() {
   }
 }
 
+// A launch waits, the GPU has nothing to do, and nothing has moved for long: rather an error than a run that hangs.
+void CudaMachine::give_up_waiting() {
+  const auto since = gate_.waits_since();
+  if (!since || is_device_busy() || reading_.count() + writing_.count() > 0) return;
+  const Nanos waited = excess(now(), std::max(*since, progress_at_));
+  if (waited < kPatience) return;
+  fail_for_good(
+      {Errc::unavailable,
+       fmt::format("bug: a launch has waited for {} for its memory, and nothing moves ({} of {} blocks of the "
+                   "device in use)",
+                   to_text(waited), memory_->frames_in_use(), options_.device_frames)});
+}
+
 std::optional<Event> CudaMachine::next_event() {
   if (!answers_.empty()) {
     Event event = std::move(answers_.front());
@@ -148,7 +169,7 @@ std::optional<Event> CudaMachine::next_event() {
 }
 
 Event CudaMachine::misses(StreamId stream, BlockRange blocks) {
-  for (BlockId id = blocks.first; id < blocks.end(); ++id.value)
+  for (BlockId id = blocks.first; id < blocks.end(); ++id.value)  // Others stay, since they are needed, too.
     if (!gate_.is_there(id)) at(id).state == BlockState::empty ? stats_.first_touch() : stats_.fault();
   return Faulted{stream, blocks};
 }
@@ -224,6 +245,7 @@ void CudaMachine::answer(const Job& job, bool done) {
   const Move& move = job.move;
   CHECK(job.dropped + job.blank <= move.blocks.count);
   if (done) {
+    progress_at_ = now();
     stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
     stats_.dropped_clean(kBlockBytes * job.dropped);
   }

@@ -156,6 +156,7 @@ class CudaMachine final : public RealMachine {
   void forget_copies(Block& block, const CopyStream& stream, std::uint64_t mark);
   std::optional<std::uint32_t> take_file_slot();
   void settle_kept();
+  void give_up_waiting();
   void refuse_arrival();
 
   // Up (cuda_arrivals.cpp).
@@ -208,6 +209,7 @@ class CudaMachine final : public RealMachine {
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   std::vector<Completion> ended_;
   Nanos last_;
+  Nanos progress_at_;  // when a move was done, or a block got its frame
   std::optional<Error> failure_;
 };
 

@@ -104,6 +104,7 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
   const StreamId thread = around_.threads.of_this_thread();
   const Nanos began = now();
   around_.stall.begin(began);
+  waits_since_.store(began.value, std::memory_order_relaxed);
   for (bool told = false;; told = true) {
     std::uint64_t seen = 0;
     {
@@ -113,23 +114,14 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
     }
     if (are_there(touches)) break;
     if (!told) {
-      for (const BlockTouch& touch : touches) {
-        BlockRange missing{touch.blocks.first, 0};
-        for (BlockId block = touch.blocks.first; block < touch.blocks.end(); ++block.value) {
-          if (is_there(block)) {
-            if (missing.count > 0) around_.inbox.missing(thread, missing);
-            missing = {{block.value + 1}, 0};
-          } else {
-            ++missing.count;
-          }
-        }
-        if (missing.count > 0) around_.inbox.missing(thread, missing);
-      }
+      for (const BlockTouch& touch : touches)
+        if (touch.blocks.count > 0) around_.inbox.missing(thread, touch.blocks);
       around_.bell.ring();
     }
     const MutexLock lock(mutex_);
     changed_.wait(mutex_, [&]() SPILLWAY_REQUIRES(mutex_) { return changes_ != seen || ended_; });
   }
+  waits_since_.store(0, std::memory_order_relaxed);
   around_.stall.end(now());
   if (const auto error = ended()) return std::unexpected(*error);
   return {};

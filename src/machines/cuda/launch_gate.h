@@ -64,6 +64,11 @@ class LaunchGate {
   void leave(CUstream stream, std::span<const BlockTouch> touches);
   ScriptStreams& streams() { return around_.streams; }
 
+  // Since when a launch waits; nothing: none does.
+  std::optional<Nanos> waits_since() const {
+    const std::uint64_t since = waits_since_.load(std::memory_order_relaxed);
+    return since == 0 ? std::nullopt : std::optional(Nanos{since});
+  }
   // So many launches had to wait for blocks.
   std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
 
@@ -111,7 +116,7 @@ class LaunchGate {
   std::vector<std::atomic<std::uint8_t>> there_, claimed_, written_;
   std::vector<std::atomic<std::uint64_t>> arrived_;
   std::unique_ptr<std::array<Slot, Streams::kMost>> slots_;
-  std::atomic<std::uint64_t> held_{0};
+  std::atomic<std::uint64_t> held_{0}, waits_since_{0};
   std::atomic<bool> is_awaited_{false};  // the run loop waits until somebody goes out
 
   Mutex turn_;  // Its owner has claims.

@@ -1,0 +1,147 @@
+"""gpu_runs.py SPILLWAY:DRIVER:DEVICE: scripts on a GPU's memory with a part of what they use. There is no GPU: the driver is
+libstrict_cuda.so, and PyTorch's device libstrict_device.so (device/). A kernel that touches what is not mapped ends the process."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from cases import EXAMPLES, HERE, MIB, SCRIPTS, check, long, main, normal, quick, read_json, without_times
+
+ON_A_DEVICE = [os.path.join(SCRIPTS, "on_a_device.py")]
+WIDTHS = {"gan": "1024", "lstm": "768", "accumulation": "2048", "checkpointing": "1024", "attention": "768", "streams": "1024"}
+EXAMPLE = {
+    "gpt": [os.path.join(EXAMPLES, "train_gpt.py"), "--layers", "4", "--width", "512", "--batch", "2", "--length", "64", "--words", "4000"],
+    "resnet": [os.path.join(EXAMPLES, "train_resnet.py"), "--batch", "2", "--size", "64"],
+}
+
+
+class Gpu:
+    def __init__(self, libraries):
+        self.spillway, driver, device = libraries.split(":")
+        self.command = [sys.executable, os.path.join(HERE, "device", "strict_device.py"), device]
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "SPILLWAY_CUDA_DRIVER": driver, "STRICT_CUDA_DEVICE_BYTES": str(8 << 30)}
+
+    def plainly(self, *script):
+        """The lines that it prints, and the most memory that it uses."""
+        done = subprocess.run([*self.command, *script], capture_output=True, text=True, timeout=300, env=self.environment)
+        check(done.returncode == 0, done.stderr)
+        return lines(done), [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("peak ")]
+
+    def limited(self, memory, *script, options=()):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "report.json")
+            limits = ["--device", "cuda:0", "--device-memory", f"{memory >> 20}MiB", "--json", path, *options]
+            done = subprocess.run([self.spillway, "run", *limits, "--", *self.command, *script], capture_output=True, text=True, timeout=600,
+                                  env=self.environment)
+            return done, read_json(path)
+
+
+def lines(done):
+    return [line for line in without_times(done.stdout) if not line.startswith("peak ")]
+
+
+def same_with_parts(gpu, script, peak, expected):
+    for part in (100, 50, 25):
+        done, report = gpu.limited(peak * part // 100, *script, options=["--host-memory", f"{peak * 3 // 4 >> 20}MiB"])
+        check(done.returncode == 0 and lines(done) == expected, part, lines(done), expected, done.stderr)
+        check(report["device"] == "cuda:0" and report["peak_device_bytes"] <= report["device_budget_bytes"], report)
+        check(report["gpu"]["blind_launches"] == 0 and report["error"] is None, report)
+        moved = report["moved_bytes"]["device_to_host"] + report["moved_bytes"]["device_to_ssd"]
+        check(part == 100 or moved > peak // 4, part, report)
+        print("ok", part, "%: moved", moved // MIB, "MiB, plan", (report["plan"] or {}).get("policy"), flush=True)
+
+
+@quick("gan")
+@normal("accumulation", "streams", cpus=2)
+@long("lstm", "checkpointing", "attention")
+def computes_the_same_with_parts_of_its_memory(libraries, *models):
+    gpu = Gpu(libraries)
+    for model in models:
+        script = [*ON_A_DEVICE, model, "--device", "strict", "--width", WIDTHS[model]]
+        expected, peaks = gpu.plainly(*script)
+        check(len(expected) == 7, expected)
+        same_with_parts(gpu, script, peaks[0], expected)
+
+
+@normal("gpt", cpus=2)
+@long("resnet")
+def trains_an_example(libraries, name):
+    gpu = Gpu(libraries)
+    script = [*EXAMPLE[name], "--device", "strict", "--steps", "5"]
+    expected, _ = gpu.plainly(*script)
+    done, report = gpu.limited(4 << 30, *script)
+    check(done.returncode == 0 and lines(done) == expected and report["advice"]["kind"] == "fits", done.stdout, done.stderr, report)
+    same_with_parts(gpu, script, report["peak_device_bytes"], expected)
+
+
+@normal()
+def a_plan_is_made_from_the_times_of_the_device(libraries):
+    """The host only enqueues kernels: its times would be a small part of the device's."""
+    gpu = Gpu(libraries)
+    script = [*ON_A_DEVICE, "gan", "--device", "strict", "--width", "1024", "--steps", "14"]
+    _, peaks = gpu.plainly(*script)
+    done, report = gpu.limited(peaks[0] * 2 // 3, *script)
+    check(done.returncode == 0 and report["plan"], done.stderr, report)
+    longest = max(iteration["seconds"] for iteration in report["iterations"])
+    check(longest / 100 < report["plan"]["predicted_seconds"] < longest * 10, report["plan"], report["iterations"])
+
+
+@normal()
+def what_does_not_fit_is_said(libraries):
+    gpu = Gpu(libraries)
+    code = "import torch\nx = torch.ones(8 << 20, device='strict')\ntry:\n    print(float((x + 1).sum().cpu()))\nexcept RuntimeError as e:\n    print('caught', e)\n"
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(code)
+        script.flush()
+        done, report = gpu.limited(40 << 20, script.name)
+        check("caught" in done.stdout, done.stdout, done.stderr)
+        check(any("one launch uses 64 MiB of device memory, and the budget is 40 MiB" in notice for notice in report["notices"]), report["notices"])
+        # A tensor that no tier has room for is PyTorch's own error, with our numbers.
+        done, report = gpu.limited(16 << 20, script.name, options=["--host-memory", "4MiB", "--ssd-capacity", "8MiB"])
+        check(done.returncode != 0 and "32 MiB" in done.stderr and "OutOfMemoryError" in done.stderr, done.stdout, done.stderr)
+        check(report["refused_bytes"] >= 32 << 20, report["refused_bytes"])
+
+
+@normal()
+def a_kill_leaves_nothing(libraries):
+    gpu = Gpu(libraries)
+    script = [*ON_A_DEVICE, "gan", "--device", "strict", "--width", "1024", "--steps", "1000"]
+    with tempfile.TemporaryDirectory() as folder:
+        command = [gpu.spillway, "run", "--device", "cuda", "--device-memory", "40MiB", "--host-memory", "16MiB", "--ssd", folder, "--"]
+        run = subprocess.Popen([*command, *gpu.command, *script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=gpu.environment)
+        for line in run.stdout:
+            if line.startswith("step 3"):
+                break
+        child = int(subprocess.run(["pgrep", "-f", "strict_device.py .*on_a_device.py gan", "-n"], capture_output=True, text=True).stdout.split()[-1])
+        os.kill(child, signal.SIGKILL)
+        _, said = run.communicate(timeout=60)
+        check(run.returncode == 137 and "cuda:0" in said, run.returncode, said)
+        deadline = time.monotonic() + 30
+        while os.listdir(folder) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        check(not os.listdir(folder), os.listdir(folder))
+
+
+@normal()
+def tells_what_device_it_limits(libraries):
+    gpu = Gpu(libraries)
+    ends = {
+        ("--device", "gpu"): (2, "--device gpu: it is auto, cpu, cuda, or cuda:N"),
+        ("--device", "cuda:7"): (1, "cuda:7"),
+        ("--device", "cpu", "--pinned-memory", "1GiB"): (2, "--pinned-memory"),
+        ("--device", "cuda", "--device-memory", "64GiB"): (2, "more than the 8 GiB"),
+        ("--device", "cuda", "--pinned-memory", "64MiB", "--host-memory", "64MiB"): (2, "--host-memory 64 MiB is more than"),
+    }
+    for options, (status, words) in ends.items():
+        memory = [] if "--device-memory" in options else ["--device-memory", "64MiB"]
+        done = subprocess.run([gpu.spillway, "run", *memory, *options, "--", "true"], capture_output=True, text=True, timeout=60, env=gpu.environment)
+        check(done.returncode == status and words in done.stderr, options, done.returncode, done.stderr)
+    done, report = gpu.limited(64 << 20, "/dev/null")
+    check(not report["made_tensors"] and "give --device cpu" in done.stderr, done.stderr)
+
+
+if __name__ == "__main__":
+    main()
