@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -101,6 +103,45 @@ TEST(Launching, AKernelSpeaksOfItsOwnPlanOnly) {
   run.tell(KernelReady{.launch = {}, .kernel = {0}, .accesses = {}, .plan = {2}});
   ASSERT_EQ(run.commands.size(), 3u);
   EXPECT_TRUE(std::holds_alternative<Move>(run.commands[2]));
+}
+
+// A machine whose launches wait for whole blocks: it moves nothing off that the launch which waits has claimed. The
+// device has room for three.
+struct Claims : testing::Test {
+  Claims() {
+    for (std::uint32_t block = 0; block < 6; ++block) tell(Allocated{{block}, {{block}, 1}});
+  }
+  void tell(const Event& event) {
+    std::vector<Command> commands;
+    executor.on(event, commands);
+    for (const Command& command : commands)
+      if (const auto* move = std::get_if<Move>(&command)) moves.push_back(*move);
+  }
+  // True: it has come.
+  bool launch(const std::vector<BlockId>& claimed) {
+    for (const BlockId block : claimed) tell(Faulted{{0}, {block, 1}});
+    for (int answers = 0; !moves.empty() && answers < 100; ++answers) {
+      const Move move = moves.front();
+      moves.pop_front();
+      const bool stays = move.from == Tier::device && std::ranges::count(claimed, move.blocks.first) > 0;
+      stays ? tell(MoveFailed{move.id, true}) : tell(MoveDone{move.id});
+    }
+    return std::ranges::all_of(claimed, [&](BlockId block) { return on_device(executor.table().state(block)); });
+  }
+
+  Executor executor{table_of("dddsss", {3, 0, 10}),
+                    {.window_blocks = 3, .migration = {.splits_blocks = false, .chunk_blocks = 1}}};
+  std::deque<Move> moves;
+};
+
+// The kernel has said that it uses block 0, and what it launches needs all the others' room.
+TEST_F(Claims, AllThatALaunchNeedsComesThoughItsKernelIsGrantedMore) {
+  const BlockAccess access{.blocks = {{0}, 1}};
+  tell(KernelReady{{{0}, 1}, kNoKernel, std::span(&access, 1), {}, false});
+  EXPECT_TRUE(launch({{3}, {1}, {2}}));
+  EXPECT_TRUE(launch({{4}, {3}, {5}}));
+  EXPECT_TRUE(launch({{0}, {4}, {1}}));
+  EXPECT_FALSE(executor.failure());
 }
 
 }  // namespace

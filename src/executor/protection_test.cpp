@@ -41,6 +41,21 @@ TEST_F(ProtectionTest, RelaxingTakesWhatIsExpectedLastAndKeepsTheOrder) {
   EXPECT_FALSE(protection.relax(kStream));
 }
 
+TEST_F(ProtectionTest, WhatALaunchNeedsOutlivesTheGrantOfItsKernel) {
+  for (const bool waits_for_all : {false, true}) {
+    PageTable blocks({kBlockBytes * 8, {}, {}});
+    blocks.add_blocks(8, kBlockBytes);
+    Protection mine(blocks, {.window_blocks = 8, .waits_for_all = waits_for_all});
+    ASSERT_TRUE(mine.grant({kStream, 1}, {{{0}, 2}}));
+    mine.faulted_in(kStream, {4});
+    mine.faulted_in(kStream, {5});
+    EXPECT_TRUE(mine.relax(kStream));
+    EXPECT_EQ(blocks.pinned({0}), !waits_for_all);
+    EXPECT_EQ(blocks.pinned({4}), waits_for_all);
+    EXPECT_TRUE(blocks.pinned({5}));
+  }
+}
+
 TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
   expect(1, kOther);
   for (int kernel = 0; kernel < 300; ++kernel) protection.revoke({kStream});

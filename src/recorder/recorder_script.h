@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "recorder/recorder.h"
@@ -50,6 +52,10 @@ class Script {
     for (const auto& name : call.drops) event.deaths.push_back(take(name));
     event.start = Nanos{clock_ += 5};
     event.end = Nanos{clock_ += call.duration + slower_};
+    if (on_device) {
+      event.on_device = static_cast<std::uint32_t>(newer_.size());
+      newer_.push_back(*on_device);
+    }
     recorder.kernel(event);
   }
   static TensorLabel label_of(const std::string& name) { return {std::hash<std::string>{}(name)}; }
@@ -85,6 +91,10 @@ class Script {
       run({.name = "clone", .phase = Phase::optimizer, .reads = {"grad_" + w}, .makes = {"momentum_" + w}});
     run({.name = "sgd", .phase = Phase::optimizer, .reads = {"grad_" + w}, .writes = {w}});
     if (lazy) run({.name = "momentum", .phase = Phase::optimizer, .writes = {"momentum_" + w}});
+    anchor();
+  }
+  void anchor() {
+    if (on_device) recorder.took(std::exchange(older_, std::exchange(newer_, {})));
     recorder.anchor();
   }
   void zero_grad(const std::string& w) { drop_if_there("grad_" + w); }
@@ -107,6 +117,7 @@ class Script {
   }
 
   Recorder recorder;
+  std::optional<KernelTime> on_device;  // of each kernel, on a device that tells its times one anchor later
 
  private:
   StorageId make(const std::string& name) { return storages_[name] = {++last_}; }
@@ -121,6 +132,7 @@ class Script {
   }
 
   std::map<std::string, StorageId> storages_;
+  std::vector<KernelTime> older_, newer_;
   std::uint64_t last_ = 0;
   std::uint64_t clock_ = 100, slower_ = 0;
 };

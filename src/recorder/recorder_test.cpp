@@ -37,6 +37,46 @@ TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {
   EXPECT_EQ(script.recorder.progress().average, before + Nanos{4 * 100});
 }
 
+TEST(Recorder, TimesOfADeviceTakeThePlaceOfTheHostsOneStepLater) {
+  constexpr KernelTime kFast{Nanos{1000}, Nanos{7}}, kSlow{Nanos{2000}, Nanos{7}};
+  Script script;
+  script.data("w");
+  script.on_device = kFast;
+  train_steps(script, 3);
+  EXPECT_NE(script.recorder.progress().iteration, 0u);
+  EXPECT_EQ(script.recorder.progress().average, kFast.duration * 4);
+  const std::uint64_t averaged = script.recorder.progress().repetitions;
+  script.on_device = kSlow;
+  train_steps(script, 1);
+  EXPECT_EQ(script.recorder.progress().repetitions, averaged + 1);
+  EXPECT_EQ(script.recorder.progress().average, kFast.duration * 4) << "the slow ones are not known yet";
+  train_steps(script, 3);
+  EXPECT_GT(script.recorder.progress().average, kFast.duration * 4);
+  train_steps(script, 9);  // Of a trace it is the median.
+  const Trace trace = script.trace();
+  for (const Kernel& kernel : trace.kernels) {
+    EXPECT_EQ(kernel.duration, kSlow.duration) << kernel.name;
+    EXPECT_EQ(kernel.gap, kSlow.gap) << kernel.name;
+  }
+}
+
+TEST(Recorder, WhatADeviceLaunchesNothingForTakesNoTime) {
+  Script script;
+  script.data("w");
+  script.on_device = KernelTime{Nanos{1000}, Nanos{7}};
+  for (int step = 0; step < 4; ++step) {
+    script.zero_grad("w");
+    script.forward_backward("w");
+    const auto device = std::exchange(script.on_device, std::nullopt);
+    script.run({.name = "looks", .reads = {"w"}});
+    script.on_device = device;
+    script.step("w");
+  }
+  const Trace trace = script.trace();
+  for (const Kernel& kernel : trace.kernels)
+    EXPECT_EQ(kernel.duration, kernel.name == "looks" ? Nanos{} : Nanos{1000}) << kernel.name;
+}
+
 TEST(KernelTimes, WhatIsFarOffOnceIsHardlySeenInTheAverageAndWhatGoesOnIs) {
   constexpr Nanos kUsual{2'000'000}, kStopped{5'000'000'000}, kSlow{100'000'000};
   for (const Nanos odd : {kStopped, Nanos{}})

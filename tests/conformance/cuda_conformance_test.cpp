@@ -23,7 +23,7 @@
 #include "rules.h"
 #include "strict_driver.h"
 
-namespace spillway {
+namespace spillway::on_cuda {
 namespace {
 
 constexpr std::uint32_t kSsdBlocks = 400;
@@ -232,7 +232,7 @@ class Script {
     std::array<const void*, 1 + kMostTensors> values{&one};
     for (std::size_t at = 0; at < one.accesses.size(); ++at) values[1 + at] = address(one.accesses[at].blocks);
     std::array<void*, values.size()> parameters;
-    for (std::size_t at = 0; at < values.size(); ++at) parameters[at] = &values[at];
+    for (std::size_t at = 0; at < values.size(); ++at) parameters[at] = static_cast<void*>(&values[at]);
     const auto launch = [&](decltype(&::cuLaunchKernel) call) {
       return call(compute_kernel().function(), 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr);
     };
@@ -388,4 +388,4 @@ TEST(CudaConformance, FailuresOfTheDriverAreToldAndNothingIsWrong) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::on_cuda

@@ -49,12 +49,14 @@ def union(commands):
 
 
 def arguments_for_header(header, commands):
-    """Headers have no command of their own: take that of the source beside them, or else of one in the nearest folder above."""
+    """Headers have no command of their own: take that of the source beside them, or else of one in the nearest folder above, rather one
+    that includes it."""
     beside = header.with_suffix(".cpp")
     if beside in commands:
         return commands[beside]
     for folder in header.parents:
-        for source in sorted(commands):
-            if source.is_relative_to(folder) and source.suffix == ".cpp":
-                return commands[source]
+        sources = [source for source in sorted(commands) if source.is_relative_to(folder) and source.suffix == ".cpp"]
+        including = [source for source in sources if f'/{header.name}"' in (ROOT / source).read_text(encoding="utf-8")]
+        if sources:
+            return commands[(including or sources)[0]]
     raise SystemExit(f"{header}: the build compiles nothing that tells how to compile it; build first")

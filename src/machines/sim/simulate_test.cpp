@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/pieces.h"
 #include "trace/validate.h"
 
 namespace spillway {
