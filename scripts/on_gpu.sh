@@ -8,6 +8,8 @@ usage() {
 scripts/on_gpu.sh --prepare     on a machine that ./test has built on: puts what a GPU machine lacks into gpu-kit/ (ignored by git)
 scripts/on_gpu.sh OUT           on a machine with a GPU, in a copy of this folder with its gpu-kit/: writes text and JSON into OUT.
                                 Its python3, or the one that PYTHON names, must have PyTorch for CUDA
+scripts/on_gpu.sh OUT training  there: trains the examples under `spillway run` instead (bench/gpu_training.py). The PyTorch must be of
+                                the version that the kit was built for
 
 Takes at most eight minutes, the most decisive first. OUT/summary.txt says which parts were not reached, and what does not hold.
 Exit status 0: all was reached and holds, 1: some was not or does not, 77: there is no GPU.
@@ -15,7 +17,8 @@ TEXT
 }
 
 prepare() {
-  local built=(build/bench/cuda/probe build/bench/launches/{launch_cost,liblaunch_log.so} build/src/hook/cuda/libspillway_cuda.so build/tests/cuda/fake/libfake_cuda.so)
+  local built=(build/bench/cuda/probe build/bench/launches/{launch_cost,liblaunch_log.so} build/src/hook/cuda/libspillway_cuda.so build/tests/cuda/fake/libfake_cuda.so
+    build/spillway build/src/hook/preload/libspillway_preload.so build/src/hook/torch/libspillway_torch.so build/src/hook/torch/cuda/libspillway_torch_cuda.so)
   local file
   for file in "${built[@]}"; do
     [ -f "$file" ] || { echo "error: $file is not there: run ./test first (it needs a Python with a CUDA build of PyTorch)" >&2; exit 1; }
@@ -24,7 +27,8 @@ prepare() {
   mkdir -p gpu-kit/lib
   cp "${built[@]}" gpu-kit/
   # All but the C library's own parts, which every machine has.
-  ldd "${built[@]}" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | sort -u | xargs -I{} cp -L {} gpu-kit/lib/ || exit 1
+  # PyTorch's come from the GPU machine.
+  ldd "${built[@]}" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt)\.so|/(torch|nvidia)/|/lib(cudart|c10|torch)' | sort -u | xargs -I{} cp -L {} gpu-kit/lib/ || exit 1
   du -sh gpu-kit | awk '{ print "gpu-kit/ is ready: " $1 }'
 }
 
@@ -51,8 +55,8 @@ case ${1:-} in
   --help | -h) usage; exit ;;
   '' | -*) [ -z "${1:-}" ] || echo "error: there is no option $1" >&2; usage >&2; exit 2 ;;
 esac
-[ $# -eq 1 ] || { echo "error: one OUT only" >&2; exit 2; }
-for file in probe launch_cost liblaunch_log.so libspillway_cuda.so libfake_cuda.so lib; do
+[ $# -eq 1 ] || [ "$#:${2:-}" = 2:training ] || { echo "error: one OUT only, and training behind it or nothing" >&2; exit 2; }
+for file in spillway probe launch_cost liblaunch_log.so libspillway_cuda.so libfake_cuda.so lib; do
   [ -e gpu-kit/$file ] || { echo "error: gpu-kit/$file is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
 done
 mkdir -p "$1" && [ -w "$1" ] || { echo "error: cannot write into $1" >&2; exit 1; }
@@ -66,6 +70,12 @@ done >"$out/machine.txt" 2>&1
 : >"$out/summary.txt"
 libraries=$PWD/gpu-kit/lib:${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64  # the last: a driver in some containers
 with_libraries=(env "LD_LIBRARY_PATH=$libraries")
+if [ "${2:-}" = training ]; then
+  run training 540 env "LD_LIBRARY_PATH=$libraries" "${PYTHON:-python3}" bench/gpu_training.py gpu-kit/spillway --within 530 --json "$out/training.json"
+  tee -a "$out/summary.txt" <"$out/training.txt"
+  [ $status -ne 77 ] || exit 77
+  exit $missing
+fi
 # What memory can do first, then what the launch shim sees.
 run probe 252 "${with_libraries[@]}" gpu-kit/probe --within 240 --disk "${TMPDIR:-/var/tmp}" --json "$out/probe.json"
 if [ $status -eq 77 ]; then

@@ -392,8 +392,9 @@ TEST_F(RunReportTest, SaysWhatAGpuDid) {
                                           .pinned_peak = 1_GiB}};
   const std::string text = to_table(report);
   EXPECT_TRUE(text.contains("cuda:1, NVIDIA H200 (its driver knows CUDA 12.8)")) << text;
-  EXPECT_TRUE(text.contains("41 launches waited for memory; 200 blocks mapped or unmapped, 60 us each; 1 GiB of host "
-                            "memory pinned of 8 GiB; 1 launch outside of operators may have touched more"))
+  EXPECT_TRUE(
+      text.contains("41 launches waited for memory; 200 blocks mapped or unmapped, 60 us each; 1 GiB of host "
+                    "memory pinned of 8 GiB; 1 launch outside of operators may have touched more"))
       << text;
   EXPECT_FALSE(text.contains("eviction path"));
   const Json object = json();

@@ -143,5 +143,4 @@ def tells_what_device_it_limits(libraries):
     check(not report["made_tensors"] and "give --device cpu" in done.stderr, done.stderr)
 
 
-if __name__ == "__main__":
-    main()
+main()
