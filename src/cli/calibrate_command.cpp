@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/gpu_option.h"
 #include "cli/machine_option.h"
 #include "plan/machine_file.h"
 #include "report/json.h"
@@ -17,11 +18,34 @@ namespace spillway {
 namespace {
 
 struct CalibrateOptions {
+  std::string device;
   std::vector<std::string> ssd_folders{"/var/tmp"};
   bool json = false;
 };
 
+// Nothing of it is kept: each run measures it in part of a second.
+Result<int> run_for_gpu(const CalibrateOptions& options) {
+  TRY(const auto gpu, gpu_of(options.device));
+  if (!gpu) return fail(Errc::usage, fmt::format("--device {}: there is no GPU to measure", options.device));
+  if (options.json) {
+    nlohmann::ordered_json report = new_report();
+    report["gpu"] = {{"device", fmt::format("cuda:{}", gpu->ordinal)},
+                     {"name", gpu->name.data()},
+                     {"memory_bytes", gpu->memory.value},
+                     {"free_bytes", gpu->free.value},
+                     {"to_device_bytes_per_second", gpu->to_device.value},
+                     {"from_device_bytes_per_second", gpu->from_device.value},
+                     {"fault_seconds", seconds(gpu->fault)}};
+    return print(to_text(report));
+  }
+  Table table({{"device", Align::left}, {"name", Align::left}, {"memory"}, {"free"}, {"link in"}, {"out"}, {"fault"}});
+  table.add_row({fmt::format("cuda:{}", gpu->ordinal), printable(gpu->name.data()), to_text(gpu->memory),
+                 to_text(gpu->free), to_text(gpu->to_device), to_text(gpu->from_device), to_text(gpu->fault)});
+  return print(table.text());
+}
+
 Result<int> run(const CalibrateOptions& options) {
+  if (!options.device.empty()) return run_for_gpu(options);
   Table table(
       {{"SSD of", Align::left}, {"memory"}, {"fault"}, {"SSD read"}, {"write"}, {"latency"}, {"kept in", Align::left}});
   nlohmann::ordered_json report = new_report();
@@ -56,11 +80,16 @@ Result<int> run(const CalibrateOptions& options) {
 void add_calibrate_command(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine anew: link rates, page faults, SSDs");
   command->footer(
-      "Examples:\n  spillway calibrate\n  spillway calibrate --ssd /mnt/nvme --ssd /var/tmp\n"
+      "Examples:\n  spillway calibrate\n  spillway calibrate --device cuda:0\n  spillway calibrate --ssd /mnt/nvme "
+      "--ssd /var/tmp\n"
       "Takes up to 10 seconds for each SSD, while the machine should be idle. `spillway run` plans with what is kept "
       "(this.toml, a section\nfor each SSD), and measures by itself where nothing is; `--machine this` simulates with "
       "it.");
   auto options = std::make_shared<CalibrateOptions>();
+  command
+      ->add_option("--device", options->device,
+                   "measure that GPU instead: cuda, cuda:1; the links both ways at once, and a block that is missed")
+      ->type_name("NAME");
   command->add_option("--ssd", options->ssd_folders, "a folder on each SSD")
       ->capture_default_str()
       ->allow_extra_args(false);

@@ -1,5 +1,6 @@
 #include "cli/machine_option.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/gpu_option.h"
 #include "machines/cpu/probe.h"
 #include "plan/machine_file.h"
 #include "plan/this_machine.h"
@@ -50,9 +52,26 @@ ThisMachine this_machine_at(const std::string& ssd_folder) {
 }  // namespace
 
 Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool quiet) {
-  if (name != "this") return load_machine(name);
-  return this_machine(this_machine_at(ssd_folder),
-                      [quiet](const std::string& folder) { return measure(folder, quiet); });
+  if (name != "this" && name != "this-gpu") return load_machine(name);
+  TRY(MachineModel machine,
+      this_machine(this_machine_at(ssd_folder), [quiet](const std::string& folder) { return measure(folder, quiet); }));
+  if (name == "this") return machine;
+  TRY(const auto gpu, gpu_of("cuda"));
+  TRY(const Bytes pinned, default_pinned_memory());
+  return machine_with(std::move(machine), *gpu, pinned);
+}
+
+Result<MachineModel> machine_with(MachineModel machine, const Gpu& gpu, Bytes host) {
+  machine.name = "this-gpu";
+  machine.description = fmt::format("{} of this machine as measured", gpu.name.data());
+  machine.device.memory = gpu.free;
+  machine.host.memory = host;
+  machine.host.keeps_copies = 1;
+  machine.link.to_device = gpu.to_device;
+  machine.link.from_device = gpu.from_device;
+  machine.fault.cost = gpu.fault;
+  machine.fault.bytes = kBlockBytes;
+  return parse_machine(to_toml(machine), "this machine with its GPU, as measured");  // with its hash
 }
 
 Result<Calibration> calibrate(const std::string& ssd_folder) {
@@ -73,7 +92,8 @@ void add_values(nlohmann::ordered_json& object, const MachineModel& machine) {
 }
 
 void MachineOption::add_to(CLI::App& command) {
-  command.add_option("--machine", name, "a preset (see `spillway machines`), a FILE.toml, or `this`")->required();
+  command.add_option("--machine", name, "a preset (see `spillway machines`), a FILE.toml, `this`, or `this-gpu`")
+      ->required();
   command.add_option("--set", overrides, "change one value of the machine: device.memory=20GiB")
       ->allow_extra_args(false);
   command.add_option("--ssd", ssd_folder, "where `this` measures its SSD")->capture_default_str();

@@ -13,9 +13,14 @@ class App;
 
 namespace spillway {
 
+struct Gpu;
+
 // A preset, a FILE.toml, or `this`: the machine that we run on, measured once with the SSD that holds the folder. That
 // takes a while, which a terminal is told unless `quiet`.
 Result<MachineModel> machine_by_name(const std::string& name, const std::string& ssd_folder, bool quiet = false);
+
+// `this-gpu` is `this` with its first GPU, which is measured each time.
+Result<MachineModel> machine_with(MachineModel machine, const Gpu& gpu, Bytes host);
 
 // `this`, measured anew.
 struct Calibration {

@@ -71,10 +71,12 @@ void add_machines_command(CLI::App& app, int& status) {
       "Examples:\n  spillway machines\n  spillway machines a100          every key and value, as --set takes them\n"
       "  spillway machines mine.toml     checks a file of yours\n"
       "  spillway machines this          what a probe of a few seconds measures here\n"
+      "  spillway machines this-gpu      the same with the first GPU of this machine\n"
       "  spillway machines a100 --toml   a file to begin with: > mine.toml\n");
   auto options = std::make_shared<MachinesOptions>();
   command->add_option("NAME", options->name,
-                      "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder");
+                      "a preset, a FILE.toml, or `this`: measured once, kept in your cache folder; `this-gpu`: with "
+                      "its GPU");
   command->add_option("--ssd", options->ssd_folder, "where `this` measures its SSD")->capture_default_str();
   CLI::Option* json =
       command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");

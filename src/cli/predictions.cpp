@@ -21,6 +21,9 @@ MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
   return measured_machine(config).with_rates(report.ssd_read_rate, report.ssd_write_rate);
 }
 
+// Threads that fault keep some blocks each; launches on a GPU get what they need.
+Bytes least_of(const SessionConfig& config) { return config.gpu < 0 ? least_device_budget() : Bytes{kBlockBytes}; }
+
 // Of the recorded iteration, with parts of what the run needed.
 Result<> predict_with_less(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
   constexpr std::array kParts{0.75, 0.50, 0.35, 0.25};
@@ -38,7 +41,7 @@ Result<> predict_with_less(RunReport& report, const SessionConfig& config, const
     report.predictions.push_back(
         {.part = kParts[i],
          .device = predicted[i].device,
-         .iteration = predicted[i].device < least_device_budget() ? std::nullopt : predicted[i].iteration,
+         .iteration = predicted[i].device < least_of(config) ? std::nullopt : predicted[i].iteration,
          .policy = predicted[i].policy});
   for (const Kernel& kernel : loaded.trace.kernels) report.unlimited_iteration += kernel.gap + kernel.duration;
   return {};
@@ -55,7 +58,7 @@ Result<MemoryFile> MemoryFile::make() {
 std::string MemoryFile::path() const { return fmt::format("/proc/{}/fd/{}", ::getpid(), fd_.get()); }
 
 void add_predictions(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
-  report.least_device_budget = least_device_budget();
+  report.least_device_budget = least_of(config);
   if (const auto predicted = predict_with_less(report, config, goes_on); !predicted)
     report.not_predicted = predicted.error().message;
 }

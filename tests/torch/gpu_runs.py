@@ -1,6 +1,7 @@
 """gpu_runs.py SPILLWAY:DRIVER:DEVICE: scripts on a GPU's memory with a part of what they use. There is no GPU: the driver is
 libstrict_cuda.so, and PyTorch's device libstrict_device.so (device/). A kernel that touches what is not mapped ends the process."""
 
+import json
 import os
 import signal
 import subprocess
@@ -139,6 +140,10 @@ def tells_what_device_it_limits(libraries):
         memory = [] if "--device-memory" in options else ["--device-memory", "64MiB"]
         done = subprocess.run([gpu.spillway, "run", *memory, *options, "--", "true"], capture_output=True, text=True, timeout=60, env=gpu.environment)
         check(done.returncode == status and words in done.stderr, options, done.returncode, done.stderr)
+    shown = subprocess.run([gpu.spillway, "calibrate", "--device", "cuda:0", "--json"], capture_output=True, text=True, timeout=60, env=gpu.environment)
+    check(json.loads(shown.stdout)["gpu"]["memory_bytes"] == 8 << 30, shown)
+    shown = subprocess.run([gpu.spillway, "machines", "this-gpu", "--toml"], capture_output=True, text=True, timeout=60, env=gpu.environment)
+    check("keeps_copies = 1" in shown.stdout, shown)
     done, report = gpu.limited(64 << 20, "/dev/null")
     check(not report["made_tensors"] and "give --device cpu" in done.stderr, done.stderr)
 
