@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "cli/gpu_option.h"
 #include "machines/cpu/probe.h"
+#include "memory/tier.h"
 #include "plan/machine_file.h"
 #include "plan/this_machine.h"
 #include "session/own_process.h"

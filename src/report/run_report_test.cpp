@@ -413,7 +413,7 @@ TEST_F(RunReportTest, EveryFieldIsExplained) {
   full.predictions.emplace_back();
   full.costs.emplace_back();
   full.unmanaged.emplace_back();
-  full.gpu.emplace();
+  full.gpu = RunReport::Gpu{};
   std::set<std::string> keys;
   add_keys(Json::parse(to_json(full)), keys);
   EXPECT_TRUE(keys.contains("waited_for_bytes") && keys.contains("given_up_because") && keys.contains("sentence"));

@@ -79,6 +79,8 @@ class Pager {
 
   // The script is about to end by itself: what is journalled until now is in the file soon.
   void script_ends();
+  // Nothing moves from now on, and what waits for memory fails. Of a GPU: what it has been given goes on.
+  void end() { loop_.end(); }
   bool has_journal() const { return journal_ != nullptr; }
 
   std::uint64_t splits() const { return machine().stats().splits(); }

@@ -27,7 +27,9 @@ Result<> RunLoop::start() {
   return {};
 }
 
-RunLoop::~RunLoop() {
+RunLoop::~RunLoop() { end(); }
+
+void RunLoop::end() {
   if (!thread_.joinable()) return;
   device_.machine().stop();
   thread_.join();

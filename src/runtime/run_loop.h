@@ -20,7 +20,9 @@ class RunLoop {
   // All outlive it. `journal`: where all is written; null: nowhere.
   RunLoop(RealDevice& device, const PagerConfig& config, JournalFile* journal, std::vector<Observer*> observers)
       : device_(device), config_(config), journal_(journal), observers_(std::move(observers)) {}
-  ~RunLoop();  // Stops the machine.
+  // Stops the machine, and waits until nothing is served any more; so does the destructor.
+  void end();
+  ~RunLoop();
   RunLoop(const RunLoop&) = delete;
   RunLoop& operator=(const RunLoop&) = delete;
 

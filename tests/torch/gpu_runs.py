@@ -12,7 +12,8 @@ import time
 from cases import EXAMPLES, HERE, MIB, SCRIPTS, check, long, main, normal, quick, read_json, without_times
 
 ON_A_DEVICE = [os.path.join(SCRIPTS, "on_a_device.py")]
-WIDTHS = {"gan": "1024", "lstm": "768", "accumulation": "2048", "checkpointing": "1024", "attention": "768", "streams": "1024"}
+WIDTHS = {"gan": "1024", "lstm": "768", "accumulation": "3072", "checkpointing": "1024", "attention": "768", "streams": "1024"}
+LEAST = {"accumulation": 30}  # per cent of its peak; else 25. One launch of that takes 27 alone.
 EXAMPLE = {
     "gpt": [os.path.join(EXAMPLES, "train_gpt.py"), "--layers", "4", "--width", "512", "--batch", "2", "--length", "64", "--words", "4000"],
     "resnet": [os.path.join(EXAMPLES, "train_resnet.py"), "--batch", "2", "--size", "64"],
@@ -44,8 +45,8 @@ def lines(done):
     return [line for line in without_times(done.stdout) if not line.startswith("peak ")]
 
 
-def same_with_parts(gpu, script, peak, expected):
-    for part in (100, 50, 25):
+def same_with_parts(gpu, script, peak, expected, least=25):
+    for part in (100, 50, least):
         done, report = gpu.limited(peak * part // 100, *script, options=["--host-memory", f"{peak * 3 // 4 >> 20}MiB"])
         check(done.returncode == 0 and lines(done) == expected, part, lines(done), expected, done.stderr)
         check(report["device"] == "cuda:0" and report["peak_device_bytes"] <= report["device_budget_bytes"], report)
@@ -64,7 +65,7 @@ def computes_the_same_with_parts_of_its_memory(libraries, *models):
         script = [*ON_A_DEVICE, model, "--device", "strict", "--width", WIDTHS[model]]
         expected, peaks = gpu.plainly(*script)
         check(len(expected) == 7, expected)
-        same_with_parts(gpu, script, peaks[0], expected)
+        same_with_parts(gpu, script, peaks[0], expected, LEAST.get(model, 25))
 
 
 @normal("gpt", cpus=2)

@@ -42,7 +42,8 @@ bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
   touches_of_launch.clear();
   if (launch.is_captured) return true;  // The graph is gated when it is launched.
   if (!enter(launch)) return false;
-  if (timer_ != nullptr) timer_->launches(handle_of(launch.stream));
+  // What touches nothing of ours may be another GPU's.
+  if (timer_ != nullptr && !touches_of_launch.empty()) timer_->launches(handle_of(launch.stream));
   return true;
 }
 

@@ -22,7 +22,7 @@ namespace {
 struct Watch {
   Watch(const CudaDriver& its_driver, CudaMachine& machine, Session& session)
       : driver(its_driver),
-        timer(driver, machine.stall()),
+        timer(driver, machine.context(), machine.stall()),
         launches(machine, [&session](std::string_view why) { add_notice(session, why); }, &timer) {}
 
   CudaDriver driver;
@@ -46,6 +46,12 @@ class GpuMemory final : public PagedMemory {
   Result<void*> allocate(const Newborn& tensor) override;
   void free(void* memory) override;
   void record_stream(void* memory, CUstream_st* stream) override;
+  // Nothing of ours may call the driver while it ends.
+  void script_ends() override {
+    PagedMemory::script_ends();
+    pager().end();
+  }
+  void measure_times() override { watch_->timer.start(); }
 
   void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
     for (const ByteExtent& extent : extents)
@@ -65,8 +71,10 @@ class GpuMemory final : public PagedMemory {
  private:
   struct Owned {
     Bytes bytes;
-    std::vector<CUstream_st*> streams;
+    std::vector<std::uint32_t> streams;  // by number: handles may be another stream's later
   };
+
+  void give_back(void* memory, std::vector<StreamUse> uses);
 
   static thread_local bool in_kernel;
 
@@ -80,20 +88,20 @@ class GpuMemory final : public PagedMemory {
 thread_local bool GpuMemory::in_kernel = false;
 
 Result<void*> GpuMemory::allocate(const Newborn& tensor) {
-  TRY(const StreamUse stream, streams_.all_of(tensor.stream));
+  TRY(const std::uint32_t stream, streams_.number_of(tensor.stream));
   std::vector<StreamUse> before;
   void* memory = nullptr;
   {
     const MutexLock lock(mutex_);
     TRY(memory, PagedMemory::allocate(tensor));
-    before = freed_.taken(pager().place_of(memory), {tensor.bytes}, stream.stream);
-    owned_.emplace(memory, Owned{{tensor.bytes}, {tensor.stream}});
+    before = freed_.taken(pager().place_of(memory), {tensor.bytes}, stream);
+    owned_.emplace(memory, Owned{{tensor.bytes}, {stream}});
   }
   auto ready = streams_.let_wait(tensor.stream, before);
   if (ready && !shim_.add(watch_->launches.range_of(memory, {tensor.bytes})))
     ready = fail(Errc::unavailable, "the launch shim does not watch a tensor's memory");
   if (!ready) {
-    free(memory);
+    give_back(memory, std::move(before));
     return std::unexpected(ready.error());
   }
   if (in_kernel) watch_->launches.operator_touches(memory, {tensor.bytes}, true);
@@ -103,30 +111,34 @@ Result<void*> GpuMemory::allocate(const Newborn& tensor) {
 void GpuMemory::free(void* memory) {
   shim_.remove(reinterpret_cast<std::uintptr_t>(memory));
   if (in_kernel) GatedLaunches::operator_forgets(memory);
+  give_back(memory, {});
+}
+
+// `uses`: by streams that it has not been for; a stream at most once.
+void GpuMemory::give_back(void* memory, std::vector<StreamUse> uses) {
   const MutexLock lock(mutex_);
   const auto found = owned_.find(memory);
   CHECK(found != owned_.end());
-  std::vector<StreamUse> uses;
-  for (CUstream_st* const stream : found->second.streams)
-    if (const auto use = streams_.all_of(stream)) uses.push_back(*use);
+  for (const std::uint32_t stream : found->second.streams) uses.push_back(streams_.all_of(stream));
   freed_.freed(pager().place_of(memory), found->second.bytes, std::move(uses));
   owned_.erase(found);
   PagedMemory::free(memory);
 }
 
-std::optional<std::vector<KernelTime>> GpuMemory::times_on_device() {
-  std::vector<KernelTime> times;
-  if (const auto collected = watch_->timer.collect())
-    for (const KernelTimer::Time& one : *collected) times.push_back({one.duration, one.gap});
-  return times;
-}
-
 void GpuMemory::record_stream(void* memory, CUstream_st* stream) {
+  const auto number = streams_.number_of(stream);
+  if (!number) return;  // Launches there are refused, too.
   const MutexLock lock(mutex_);
   const auto found = owned_.find(memory);
   if (found == owned_.end()) return;
   auto& streams = found->second.streams;
-  if (std::ranges::find(streams, stream) == streams.end()) streams.push_back(stream);
+  if (std::ranges::find(streams, *number) == streams.end()) streams.push_back(*number);
+}
+
+std::optional<std::vector<KernelTime>> GpuMemory::times_on_device() {
+  std::vector<KernelTime> times;
+  for (const KernelTimer::Time& one : watch_->timer.collect()) times.push_back({one.duration, one.gap});
+  return times;
 }
 
 Result<CudaShim*> loaded_shim() {
@@ -142,7 +154,7 @@ Result<CudaShim*> loaded_shim() {
 
 Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   TRY(CudaShim* const shim, loaded_shim());
-  TRY(const CudaDriver driver, load_cuda_driver(std::getenv(kCudaDriverVariable)));  // past the shim
+  TRY(const CudaDriver driver, load_cuda_driver(session.config.cuda_driver.data()));  // past the shim
   TRY(PagerConfig config, session_config(session));
   CudaDeviceConfig wanted;
   static_cast<RealDeviceConfig&>(wanted) = config;

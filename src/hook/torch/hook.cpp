@@ -55,6 +55,7 @@ Hook::Hook(Session& session, c10::Device device, std::unique_ptr<TensorMemory> m
     : session_(session), device_(device), memory_(std::move(memory)) {
   if (session.config.record_path[0] != '\0' || memory_->planning() != nullptr)
     recorder_.emplace(session.config.iteration);
+  if (recorder_) memory_->measure_times();
 }
 
 Nanos Hook::now() { return {monotonic_ns()}; }

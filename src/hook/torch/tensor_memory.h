@@ -51,6 +51,8 @@ class TensorMemory {
   virtual void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) = 0;
   // Of a GPU: its number in times_on_device(), if it launched something.
   virtual std::optional<std::uint32_t> kernel_done() = 0;
+  // Of a GPU: times_on_device() will be asked for.
+  virtual void measure_times() {}
   // Of a GPU: how long the device took, of the kernels between the last two calls; none of which it is not known.
   // Nothing: the host's times are those.
   virtual std::optional<std::vector<KernelTime>> times_on_device() { return std::nullopt; }

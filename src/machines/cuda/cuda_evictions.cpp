@@ -48,6 +48,7 @@ bool CudaMachine::step_down(Job& job) {
       come_back(job, true);
       return true;
     }
+    if (is_captured(job)) return false;
     if (!take_buffers(job)) return job.error != 0;
     if (!start_copies(job)) return false;
     job.step = copies;
@@ -131,6 +132,7 @@ bool CudaMachine::start_copies(Job& job) {
   bool any = false;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) any |= at(id).is_copied;
   for (const ScriptStreams::Use& use : job.uses) {
+    if (script_streams_.is_done(use)) continue;
     auto event = script_streams_.event_after(use);
     if (!event) return fail_for_good(event.error()), false;
     if (any && !holds(down_->wait_for(*event))) return false;
@@ -160,6 +162,14 @@ void CudaMachine::find_uses(BlockId id, Job& job) {
   });
   const auto [first, last] = std::ranges::unique(job.uses, {}, &ScriptStreams::Use::stream);
   job.uses.erase(first, last);
+}
+
+// Nothing can be recorded on a stream while a graph is captured there. That ends by itself.
+bool CudaMachine::is_captured(const Job& job) {
+  const bool captured =
+      std::ranges::any_of(job.uses, [&](const auto& use) { return script_streams_.is_captured(use); });
+  waits_for_capture_ |= captured;
+  return captured;
 }
 
 bool CudaMachine::are_done(const Job& job) const {
@@ -264,9 +274,14 @@ bool CudaMachine::step_drop(BlockId id, Job& job) {
       kept_.push_back(id);
       return true;
     }
+    job.uses.clear();
     find_uses(id, job);
+    if (is_captured(job)) return false;
     for (const ScriptStreams::Use& use : job.uses)
-      if (auto event = script_streams_.event_after(use); !event) return fail_for_good(event.error()), false;
+      if (script_streams_.is_done(use))
+        continue;
+      else if (auto event = script_streams_.event_after(use); !event)
+        return fail_for_good(event.error()), false;
     job.step = copies;
   }
   return are_done(job) && holds(memory_->unmap(id));

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "machines/cuda/driver_scope.h"
 #include "machines/real/clock.h"
 #include "machines/real/ring.h"
 
@@ -37,7 +38,7 @@ CudaMachine::CudaMachine(const CudaDriver& driver, const CudaMachineOptions& opt
       down_(std::move(down)),
       host_(driver, options.host_slots, kBlockBytes),
       staging_(driver, options.staging_slots, kBlockBytes),
-      script_streams_(driver, options.range_blocks),
+      script_streams_(driver, context, options.range_blocks),
       gate_({inbox_, bell_, streams_, stall_, *up_, script_streams_, driver}, options.range_blocks,
             options.device_frames),
       blocks_(options.range_blocks) {}
@@ -50,7 +51,7 @@ Result<std::unique_ptr<CudaMachine>> CudaMachine::make(const CudaDriver& driver,
   TRY_VOID(driver.check(driver.cuDeviceGet(&device, options.device), "open the device"));
   CUcontext context = nullptr;
   TRY_VOID(driver.check(driver.cuDevicePrimaryCtxRetain(&context, device), "get a context"));
-  TRY_VOID(driver.check(driver.cuCtxSetCurrent(context), "use the context"));
+  const DriverScope scope(driver, context);  // The thread is the script's, and may have another device's.
   TRY(Doorbell bell, Doorbell::make());
   TRY(auto memory, DeviceMemory::make(driver, device, options.range_blocks, options.device_frames, Bytes{kBlockBytes}));
   TRY(auto up, CopyStream::make(driver));
@@ -115,8 +116,12 @@ void CudaMachine::handle(const Move& move) {
 }
 
 Result<Stamped> CudaMachine::wait() {
-  if (context_ != nullptr)
-    TRY_VOID(driver_.check(driver_.cuCtxSetCurrent(std::exchange(context_, nullptr)), "use the context"));
+  if (!std::exchange(has_context_, true)) {
+    TRY_VOID(driver_.check(driver_.cuCtxSetCurrent(context_), "use the context"));
+    // A graph that some thread captures must not end because this one makes memory meanwhile.
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    TRY_VOID(driver_.check(driver_.cuThreadExchangeStreamCaptureMode(&mode), "work beside captured graphs"));
+  }
   for (;;) {
     if (failure_) return std::unexpected(*failure_);
     if (stopped()) return fail(Errc::unavailable, "stopped");
@@ -130,7 +135,7 @@ Result<Stamped> CudaMachine::wait() {
     give_up_waiting();
     if (failure_ || !answers_.empty()) continue;
     std::optional<std::chrono::microseconds> timeout;
-    if (!delayed_.empty() || !kept_.empty()) timeout = kRetry;
+    if (!delayed_.empty() || !kept_.empty() || std::exchange(waits_for_capture_, false)) timeout = kRetry;
     if (gate_.waits_since() && !timeout) timeout = kLookForEver;
     if (is_device_busy()) timeout = kLook;
     ended_.clear();
@@ -150,6 +155,8 @@ Result<Stamped> CudaMachine::wait() {
 void CudaMachine::give_up_waiting() {
   const auto since = gate_.waits_since();
   if (!since || is_device_busy() || reading_.count() + writing_.count() > 0) return;
+  // Somebody may be inside for long: in a copy that the driver waits for.
+  if (std::ranges::any_of(jobs_, [](const auto& job) { return !job.second.inside.empty(); })) return;
   const Nanos waited = excess(now(), std::max(*since, progress_at_));
   if (waited < kPatience) return;
   fail_for_good(

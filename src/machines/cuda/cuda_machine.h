@@ -81,6 +81,7 @@ class CudaMachine final : public RealMachine {
     return {gate_.held(), memory_->mappings(), memory_->mapping(), host_.pinned() + staging_.pinned()};
   }
   LaunchGate& gate() { return gate_; }
+  CUcontext context() const { return context_; }
   CUdeviceptr address(BlockId block) const { return memory_->address(block); }
 
   // CHECKs that what is counted as in use is what blocks and moves hold; O(blocks). For the run loop of tests.
@@ -149,6 +150,7 @@ class CudaMachine final : public RealMachine {
   void come_back(Job& job, bool at_once);
   bool has_copy(const Job& job, BlockId id) const;
   void find_uses(BlockId id, Job& job);
+  bool is_captured(const Job& job);
   bool are_done(const Job& job) const;
   void begin_drop(BlockId id);
   bool step_drop(BlockId id, Job& job);
@@ -208,6 +210,8 @@ class CudaMachine final : public RealMachine {
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   std::vector<Completion> ended_;
+  bool waits_for_capture_ = false;  // a step does
+  bool has_context_ = false;        // The run loop's thread does.
   Nanos last_;
   Nanos progress_at_;  // when a move was done, or a block got its frame
   std::optional<Error> failure_;

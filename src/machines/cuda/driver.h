@@ -19,7 +19,8 @@ namespace spillway {
   X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                                            \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)       \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)               \
-  X(cuEventElapsedTime)                                                                                   \
+  X(cuEventElapsedTime) X(cuThreadExchangeStreamCaptureMode) X(cuCtxPushCurrent) X(cuCtxPopCurrent)         \
+  X(cuStreamIsCapturing)                                                                                  \
   X(cuMemAlloc) X(cuMemsetD8Async) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)         \
   X(cuMemAllocHost) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister)                          \
   X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap)     \

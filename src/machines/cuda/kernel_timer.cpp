@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "machines/cuda/driver_scope.h"
 #include "machines/real/clock.h"
 
 namespace spillway {
@@ -40,12 +41,13 @@ CUevent KernelTimer::take_event() {
 
 void KernelTimer::kernel_begins() noexcept {
   running = {};
-  running.is_in_kernel = true;
+  running.is_in_kernel = measures_.load(std::memory_order_relaxed);
 }
 
 void KernelTimer::launches(CUstream stream) noexcept {
   if (!running.is_in_kernel || running.start != nullptr) return;
   const MutexLock lock(mutex_);
+  if (newer_.size() >= kMost) return;
   const CUevent start = take_event();
   if (start == nullptr) return;
   if (driver_.cuEventRecord(start, stream) != CUDA_SUCCESS) return free_.push_back(start);
@@ -82,7 +84,7 @@ Result<Nanos> KernelTimer::between(CUevent from, CUevent to) const {
   return Nanos{static_cast<std::uint64_t>(std::max(static_cast<double>(milliseconds), 0.0) * 1e6)};
 }
 
-Result<KernelTimer::Time> KernelTimer::time_of(Kernel& kernel) {
+Result<KernelTimer::Time> KernelTimer::time_of(const Kernel& kernel) const {
   TRY_VOID(driver_.check(driver_.cuEventSynchronize(kernel.end), "run the script's kernels"));
   TRY(const Nanos duration, between(kernel.start, kernel.end));
   Nanos gap;
@@ -93,20 +95,20 @@ Result<KernelTimer::Time> KernelTimer::time_of(Kernel& kernel) {
   return Time{duration, gap};
 }
 
-Result<std::vector<KernelTimer::Time>> KernelTimer::collect() {
+std::vector<KernelTimer::Time> KernelTimer::collect() {
+  const DriverScope scope(driver_, context_);
+  std::vector<Kernel> kernels;
+  {
+    const MutexLock lock(mutex_);
+    kernels = std::exchange(older_, std::exchange(newer_, {}));
+  }
+  std::vector<Time> times;
+  times.reserve(kernels.size());
+  for (const Kernel& kernel : kernels) times.push_back(time_of(kernel).value_or(Time{}));
   const MutexLock lock(mutex_);
-  std::vector<Kernel> kernels = std::exchange(older_, std::exchange(newer_, {}));
-  Result<std::vector<Time>> times = std::vector<Time>();
-  times->reserve(kernels.size());
-  for (Kernel& kernel : kernels) {
-    if (times) {
-      if (const auto time = time_of(kernel))
-        times->push_back(*time);
-      else
-        times = std::unexpected(time.error());
-    }
+  for (const Kernel& kernel : kernels) {  // Its end is the base of the next one, or the last one's.
     if (kernel.base != nullptr) free_.push_back(kernel.base);
-    free_.push_back(kernel.start);  // Its end is the base of the next one, or the last one's.
+    free_.push_back(kernel.start);
   }
   return times;
 }

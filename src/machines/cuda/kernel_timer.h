@@ -26,10 +26,14 @@ namespace spillway {
 class KernelTimer {
  public:
   // Both outlive it.
-  KernelTimer(const CudaDriver& driver, const StallClock& stall) : driver_(driver), stall_(stall) {}
+  KernelTimer(const CudaDriver& driver, CUcontext context, const StallClock& stall)
+      : driver_(driver), context_(context), stall_(stall) {}
   ~KernelTimer();
   KernelTimer(const KernelTimer&) = delete;
   KernelTimer& operator=(const KernelTimer&) = delete;
+
+  // Before that nothing is measured. collect() is to be called now and then.
+  void start() { measures_.store(true, std::memory_order_relaxed); }
 
   // ---- Launching threads, each for itself.
   void kernel_begins() noexcept;
@@ -38,12 +42,12 @@ class KernelTimer {
   // Its number among those since the last collect(); nothing: it launched nothing.
   std::optional<std::uint32_t> kernel_ends() noexcept;
 
-  // ---- Any thread. The times of kernels between the last two calls, by number; an error: none of them. Waits until
-  // these are done, which they mostly are.
+  // ---- One thread at a time. The times of kernels between the last two calls, by number; zero where they cannot be
+  // had. Waits until these are done, which they mostly are.
   struct Time {
     Nanos duration, gap;
   };
-  Result<std::vector<Time>> collect();
+  std::vector<Time> collect();
 
  private:
   struct Kernel {
@@ -58,12 +62,16 @@ class KernelTimer {
   struct Running;  // of a thread
 
   CUevent take_event() SPILLWAY_REQUIRES(mutex_);
-  Result<Time> time_of(Kernel& kernel) SPILLWAY_REQUIRES(mutex_);
+  Result<Time> time_of(const Kernel& kernel) const;
   Result<Nanos> between(CUevent from, CUevent to) const;
 
+  static constexpr std::size_t kMost = std::size_t{1} << 16;  // kernels between two calls of collect() that are timed
+
   const CudaDriver& driver_;
+  CUcontext context_;
   const StallClock& stall_;
   static thread_local Running running;
+  std::atomic<bool> measures_{false};
 
   Mutex mutex_;
   std::vector<Kernel> older_ SPILLWAY_GUARDED_BY(mutex_), newer_ SPILLWAY_GUARDED_BY(mutex_);

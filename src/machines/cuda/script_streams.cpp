@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "machines/cuda/driver_scope.h"
 
 namespace spillway {
 
@@ -19,35 +20,46 @@ ScriptStreams::~ScriptStreams() {
   for (const CUevent event : free_events_) driver_.cuEventDestroy(event);
 }
 
-Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
-  const auto find = [&](std::uint32_t from, std::uint32_t count) {
-    const auto is_it = [&](const Stream& one) {
-      return one.handle == stream && !one.has_ended.load(std::memory_order_relaxed);
-    };
-    while (from < count && !is_it(*all_[from].load(std::memory_order_relaxed))) ++from;
-    return from;
+// `count`: there is none.
+std::uint32_t ScriptStreams::find(CUstream handle, std::uint32_t from, std::uint32_t count) const {
+  const auto is_it = [&](const Stream& one) {
+    return one.handle == handle && !one.has_ended.load(std::memory_order_relaxed);
   };
+  while (from < count && !is_it(*all_[from].load(std::memory_order_relaxed))) ++from;
+  return from;
+}
+
+Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
+  const CUstream handle = stream == CU_STREAM_LEGACY ? nullptr : stream;  // The default stream has a name, too.
   const std::uint32_t count = count_.load(std::memory_order_acquire);
-  if (const std::uint32_t found = find(0, count); found < count) return found;
+  if (const std::uint32_t found = find(handle, 0, count); found < count) return found;
   const MutexLock lock(mutex_);
   const std::uint32_t now = count_.load(std::memory_order_relaxed);
-  if (const std::uint32_t found = find(count, now); found < now) return found;
+  if (const std::uint32_t found = find(handle, count, now); found < now) return found;
   if (now == kMost)
     return fail(Errc::unavailable,
                 fmt::format("the script uses more than {} CUDA streams, which is not supported", std::uint32_t{kMost}));
-  all_[now].store(new Stream(stream, blocks_), std::memory_order_relaxed);
+  all_[now].store(new Stream(handle, blocks_), std::memory_order_relaxed);
   count_.store(now + 1, std::memory_order_release);
   return now;
 }
 
-Result<ScriptStreams::Use> ScriptStreams::all_of(CUstream stream) {
-  TRY(const std::uint32_t number, number_of(stream));
-  return Use{number, all_[number].load(std::memory_order_relaxed)->launches.load()};
+bool ScriptStreams::is_captured(Use use) const {
+  const Stream& one = *all_[use.stream].load();
+  if (is_done(use) || one.has_ended.load(std::memory_order_relaxed)) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_.cuStreamIsCapturing(one.handle, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-Result<> ScriptStreams::let_wait(CUstream stream, std::span<const Use> uses) {
+Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
+  if (uses.empty()) return {};
+  const DriverScope scope(driver_, context_);
   for (const Use& use : uses) {
     if (is_done(use)) continue;
+    if (is_captured(use))
+      return fail(Errc::unavailable,
+                  "memory that another stream used comes to this one while that stream is captured into a graph, which "
+                  "is not supported");
     Stream& one = *all_[use.stream].load(std::memory_order_relaxed);
     const MutexLock lock(mutex_);
     CUevent event = one.last;
@@ -55,7 +67,7 @@ Result<> ScriptStreams::let_wait(CUstream stream, std::span<const Use> uses) {
       TRY_VOID(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event"));
       TRY_VOID(driver_.check(driver_.cuEventRecord(event, one.handle), "see when the script's kernels are done"));
     }
-    TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(stream, event, 0), "let a stream wait for another"));
+    TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(handle, event, 0), "let a stream wait for another"));
     if (event != one.last) driver_.cuEventDestroy(event);  // It goes once it is done.
   }
   return {};
@@ -110,16 +122,22 @@ Result<CUevent> ScriptStreams::event_after(Use use) {
   return event;
 }
 
-Result<> ScriptStreams::ends(CUstream stream) {
-  TRY(const std::uint32_t number, number_of(stream));
+Result<> ScriptStreams::ends(CUstream handle) {
+  const std::uint32_t count = count_.load(std::memory_order_acquire);
+  const std::uint32_t number = find(handle, 0, count);
+  if (number == count) return {};  // It has used nothing of ours.
+  const DriverScope scope(driver_, context_);
   Stream& one = *all_[number].load();
   const MutexLock lock(mutex_);
+  Result<> recorded;
   for (CUevent* const event : {&one.end, &one.last}) {
-    TRY_VOID(driver_.check(driver_.cuEventCreate(event, CU_EVENT_DISABLE_TIMING), "make an event"));
-    TRY_VOID(driver_.check(driver_.cuEventRecord(*event, stream), "see when the script's kernels are done"));
+    if (recorded) recorded = driver_.check(driver_.cuEventCreate(event, CU_EVENT_DISABLE_TIMING), "make an event");
+    if (recorded)
+      recorded = driver_.check(driver_.cuEventRecord(*event, handle), "see when the script's kernels are done");
   }
+  if (!recorded && driver_.cuStreamSynchronize(handle) == CUDA_SUCCESS) one.done = one.launches.load();
   one.has_ended.store(true, std::memory_order_relaxed);
-  return {};
+  return recorded;
 }
 
 void ScriptStreams::wait_for_all() {

@@ -25,30 +25,34 @@ class ScriptStreams {
  public:
   static constexpr std::uint32_t kMost = 256;
 
-  ScriptStreams(const CudaDriver& driver, std::uint32_t blocks) : driver_(driver), blocks_(blocks) {}
+  // The GPU's context.
+  ScriptStreams(const CudaDriver& driver, CUcontext context, std::uint32_t blocks)
+      : driver_(driver), context_(context), blocks_(blocks) {}
   ~ScriptStreams();
   ScriptStreams(const ScriptStreams&) = delete;
   ScriptStreams& operator=(const ScriptStreams&) = delete;
 
   // ---- Any thread.
-  // Numbered as they appear. Errc::unavailable where there are more than kMost.
+  // Numbered as they appear; a number stays its stream's. Errc::unavailable where there are more than kMost.
   Result<std::uint32_t> number_of(CUstream stream);
   // Something that uses these blocks has been enqueued there.
   std::uint64_t enqueued(std::uint32_t stream) { return all_[stream].load()->launches.fetch_add(1) + 1; }
   void uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks);
   // The script is about to destroy it: another one may get its handle.
-  Result<> ends(CUstream stream);
+  Result<> ends(CUstream handle);
 
   using Use = StreamUse;
   // All that has been enqueued there so far.
-  Result<Use> all_of(CUstream stream);
+  Use all_of(std::uint32_t stream) const { return {stream, all_[stream].load()->launches.load()}; }
   // What that stream is given from now on comes after these, on the device.
-  Result<> let_wait(CUstream stream, std::span<const Use> uses);
+  Result<> let_wait(CUstream handle, std::span<const Use> uses);
 
   // ---- The run loop.
   // Appends what uses the block and is not known to be done.
   void find_uses(BlockId block, std::vector<Use>& uses) const;
-  // An event that is done when this use is, or later.
+  // Whether it is not done, and nothing can be recorded there: a graph is being captured.
+  bool is_captured(Use use) const;
+  // An event that is done when this use is, or later. It is not done, and not captured.
   Result<CUevent> event_after(Use use);
   // Looks what has been done meanwhile.
   Result<> poll();
@@ -74,7 +78,10 @@ class ScriptStreams {
     std::deque<Recording> recorded;                  // the run loop's; not done yet
   };
 
+  std::uint32_t find(CUstream handle, std::uint32_t from, std::uint32_t count) const;
+
   const CudaDriver& driver_;
+  CUcontext context_;
   std::uint32_t blocks_;
   Mutex mutex_;  // Whoever adds or ends one, or records an event there.
   std::atomic<std::uint32_t> count_{0};

@@ -501,6 +501,11 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) { return CUDA_SUCCESS; }
 CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuCtxPushCurrent(CUcontext) { return CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent(CUcontext* context) {
+  *context = reinterpret_cast<CUcontext>(&driver());
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxSynchronize() { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuModuleLoadData(CUmodule*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuModuleGetFunction(CUfunction*, CUmodule, const char*) { return CUDA_ERROR_NOT_SUPPORTED; }
@@ -602,6 +607,10 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
 CUresult cuEventQuery(CUevent event) {
   COUNTED(cuEventQuery);
   return driver().is_done(event_of(event).get()) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return CUDA_SUCCESS;
 }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   COUNTED(cuEventElapsedTime);
