@@ -44,6 +44,36 @@ TEST_P(CpuMachineTest, AWriteThatNoKernelToldOfIsFoundWhenTheBlockLeaves) {
   EXPECT_EQ(rig.machine->stats().moved(Tier::device, Tier::ssd), kBlockBytes * 2);
 }
 
+// A kernel tells what it writes of what it was given. What it makes it writes without a word.
+TEST_P(CpuMachineTest, AWriteToWhatAKernelMakesIsNotUnseen) {
+  for (const bool within : {false, true})
+    for (const bool in_pieces : {false, true}) {
+      Rig rig = CpuMachineTest::rig({});
+      rig.tensor_in_block_0(1);
+      ASSERT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
+      if (within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}});
+      rig.machine->inbox().allocated({1}, {{0}, 1});
+      if (!within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}});
+      rig.machine->inbox().kernel_done({{1}}, true);  // Another stream's, which rings.
+      while (!std::holds_alternative<KernelDone>(rig.next())) {
+      }
+      if (in_pieces) rig.ask(Split{{0}});
+      const BlockRange blocks = in_pieces ? BlockRange{pieces_of({0}).first, 2} : BlockRange{{0}, 1};
+      ASSERT_TRUE(rig.move(2, blocks, Tier::ssd, Tier::device, true));
+      fill(rig.block(0), 2 * kPieceBytes.value, 2);
+      rig.machine->inbox().kernel_done({{0}, 1}, true);
+      EXPECT_TRUE(std::holds_alternative<KernelDone>(rig.next()));
+      ASSERT_TRUE(rig.move(3, blocks, Tier::device, Tier::ssd, true));
+      EXPECT_EQ(rig.machine->stats().dropped_clean(), Bytes{});
+      EXPECT_EQ(rig.machine->stats().unseen_writes(), within ? 0 : blocks.count) << in_pieces;
+      ASSERT_TRUE(rig.move(4, blocks, Tier::ssd, Tier::device, true));
+      EXPECT_TRUE(holds(rig.block(0), 2 * kPieceBytes.value, 2));
+      fill(rig.block(0), 2 * kPieceBytes.value, 3);  // That kernel is over.
+      ASSERT_TRUE(rig.move(5, blocks, Tier::device, Tier::ssd, true));
+      EXPECT_EQ(rig.machine->stats().unseen_writes(), (within ? 1 : 2) * blocks.count) << in_pieces;
+    }
+}
+
 TEST_P(CpuMachineTest, WhatIsDroppedIsAsWhatWasStoredLast) {
   Rig rig = CpuMachineTest::rig({});
   leave_and_come_clean(rig);

@@ -178,6 +178,7 @@ void CpuMachine::finish_chunk(Job& job) {
     CHECK(keep_for_children(id));  // Its slot is kept, if anything.
     if (job.move.clean && home(id).has_slot) {
       if (!block.stored) block.stored = content_hash(block.buffer, size(id));
+      block.was_in_the_making = is_in_the_making(block_of(id));
       if (!is_piece(id)) copies_.insert(id);
     } else {
       give_back_slot(id);

@@ -69,7 +69,7 @@ void CpuMachine::begin_eviction(Job& job) {
 bool CpuMachine::has_current_copy(BlockId id) {
   const Block& block = at(id);
   const bool current = block.stored && content_hash(block.buffer, size(id)) == *block.stored;
-  if (home(id).has_slot && !current) stats_.found_unseen_write();
+  if (home(id).has_slot && !current && !block.was_in_the_making) stats_.found_unseen_write();
   return current;
 }
 

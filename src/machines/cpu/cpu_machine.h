@@ -73,8 +73,9 @@ struct CpuMachineOptions {
 // leaves as clean it is taken off first, so that nobody can write to it any more, and hashed again: only if both are
 // equal the copy is what is stored, else it is written over.
 // Kernels tell what they write, but not what a script writes through numpy or a raw pointer, nor when; write protection
-// would not outlast UFFDIO_MOVE. A copy whose slot something else needs, when no other is free, is gone without a
-// word: a clean move of such a block is one like any other.
+// would not outlast UFFDIO_MOVE. What a kernel makes it writes without a word, too: a block that comes while such a one
+// runs may well have changed, and is not counted as an unseen write. A copy whose slot something else needs, when no
+// other is free, is gone without a word: a clean move of such a block is one like any other.
 //
 // Note [Planned transfers]
 // What is urgent goes first here, but a disk serves what it has been given in its own order: a block that a kernel
@@ -125,6 +126,7 @@ class CpuMachine final : public RealMachine {
     bool has_slot = false;              // the block's
     std::uint32_t slot = 0;             // the block's
     std::optional<ContentHash> stored;  // of what is in the slot, once it has been needed
+    bool was_in_the_making = false;     // when it came with its copy kept
     bool is_mapped = false;             // a piece's
     std::uint32_t job = 0;              // the move that it is part of
     std::byte* buffer = nullptr;        // where its bytes are while they are off the block, or in a host frame

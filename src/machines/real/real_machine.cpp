@@ -1,5 +1,6 @@
 #include "machines/real/real_machine.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/check.h"
@@ -42,9 +43,11 @@ std::optional<Event> RealMachine::tell(const Inbox::Message& message, std::span<
   const BlockRange blocks = message.blocks;
   switch (message.kind) {
     case Inbox::Kind::allocated:
+      ++allocations_;
       for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
         ++lodgers_.at(id.value).allocations;
         ++lodgers_.at(id.value).tensors;
+        lodgers_.at(id.value).made_at = allocations_;
       }
       return Allocated{message.tensor, blocks, message.label};
     case Inbox::Kind::freed:
@@ -54,8 +57,10 @@ std::optional<Event> RealMachine::tell(const Inbox::Message& message, std::span<
       }
       return Freed{message.tensor, blocks};
     case Inbox::Kind::kernel_ready:
+      running_[message.launch.stream.value] = allocations_;
       return KernelReady{message.launch, message.kernel, accesses, message.execution, message.waits, message.plan};
     case Inbox::Kind::kernel_done:
+      running_.erase(message.launch.stream.value);
       return KernelDone{message.launch};
     case Inbox::Kind::missing:
       return misses(message.launch.stream, blocks);
@@ -70,6 +75,11 @@ std::optional<Event> RealMachine::tell(const Inbox::Message& message, std::span<
       return std::nullopt;
   }
   return std::nullopt;
+}
+
+bool RealMachine::is_in_the_making(BlockId block) const {
+  const std::uint64_t made_at = lodgers_.at(block.value).made_at;
+  return std::ranges::any_of(running_, [&](const auto& kernel) { return kernel.second < made_at; });
 }
 
 Event RealMachine::misses(StreamId stream, BlockRange blocks) {

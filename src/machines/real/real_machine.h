@@ -9,6 +9,7 @@
 #include <optional>
 #include <semaphore>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -78,6 +79,9 @@ class RealMachine : public Machine {
   bool knows_allocations(BlockId block) const {
     return inbox_.allocations(block) == lodgers_.at(block.value).allocations;
   }
+  // As told so far: a kernel runs that has made a tensor in the block, or may have, so it may write there. Kernels tell
+  // what they were given, not what they make.
+  bool is_in_the_making(BlockId block) const;
 
   Doorbell bell_;
   std::uint32_t blocks_;
@@ -89,6 +93,7 @@ class RealMachine : public Machine {
  private:
   struct Lodgers {  // of a block
     std::uint32_t allocations = 0, tensors = 0;
+    std::uint64_t made_at = 0;  // allocations_ when a tensor was made there last
   };
   std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
   // A stream waits for blocks that no page fault brings.
@@ -96,6 +101,8 @@ class RealMachine : public Machine {
   virtual void forks(std::uint32_t fork, UniqueFd socket);
 
   std::vector<Lodgers> lodgers_;
+  std::uint64_t allocations_ = 0;                             // told so far
+  std::unordered_map<std::uint32_t, std::uint64_t> running_;  // by stream with a kernel: allocations_ at its beginning
   Inbox::Batch batch_;
   std::size_t batch_at_ = 0;
   std::counting_semaphore<> told_{0};  // for tell_all()
