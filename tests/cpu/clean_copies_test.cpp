@@ -51,9 +51,9 @@ TEST_P(CpuMachineTest, AWriteToWhatAKernelMakesIsNotUnseen) {
       Rig rig = CpuMachineTest::rig({});
       rig.tensor_in_block_0(1);
       ASSERT_TRUE(rig.move(1, {{0}, 1}, Tier::device, Tier::ssd));
-      if (within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}});
+      if (within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}, .kernel = kNoKernel, .accesses = {}});
       rig.machine->inbox().allocated({1}, {{0}, 1});
-      if (!within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}});
+      if (!within) rig.machine->inbox().kernel_ready({.launch = {{0}, 1}, .kernel = kNoKernel, .accesses = {}});
       rig.machine->inbox().kernel_done({{1}}, true);  // Another stream's, which rings.
       while (!std::holds_alternative<KernelDone>(rig.next())) {
       }
