@@ -49,10 +49,10 @@ Result<std::string> cuda_driver_path() {
   void* const handle = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (handle == nullptr) return fail(Errc::unavailable, fmt::format("there is no CUDA driver here ({})", ::dlerror()));
   link_map* loaded = nullptr;
-  if (::dlinfo(handle, RTLD_DI_LINKMAP, &loaded) != 0)
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&loaded)) != 0)
     return fail(Errc::unavailable, fmt::format("cannot tell where the CUDA driver is: {}", ::dlerror()));
   std::error_code error;
-  const std::string path = std::filesystem::canonical(loaded->l_name, error).string();
+  std::string path = std::filesystem::canonical(loaded->l_name, error).string();
   if (error) return fail(Errc::io, fmt::format("{}: {}", loaded->l_name, error.message()));
   return path;
 }
