@@ -23,8 +23,7 @@ namespace spillway {
 // cannot fault needs all that it was granted, and ends without anything more.
 struct ProtectionOptions {
   std::uint32_t window_blocks = 16;
-  bool waits_for_all =
-      false;  // A stream needs all that it has asked for last at a time: its window outlives its grant.
+  bool waits_for_all = false;  // What a stream has asked for last it needs all at once: that outlives its grant.
   bool grants_are_firm = false;
 };
 class Protection {

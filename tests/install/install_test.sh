@@ -24,6 +24,10 @@ test -f "$(find "$scratch/moved" -name LICENSE)"
 [ -n "$python" ] || { echo "skipped the rest: built without the hook"; exit 77; }
 find "$scratch/moved" -name 'libspillway_preload.so' | grep -q .
 find "$scratch/moved" -name 'libspillway_torch.so' | grep -q .
+# All that a GPU needs, where the build has it.
+for library in libspillway_cuda.so libspillway_torch_cuda.so; do
+  [ -z "$(find "$build/src/hook" -name $library)" ] || find "$scratch/moved" -name $library | grep -q .
+done
 cpu=$("$python" -c 'import os; print(min(os.sched_getaffinity(0)))')  # the least budget grows with the CPUs
 if [ "$(id -u)" -ne 0 ] && taskset -c "$cpu" "$program" run --device-memory 64MiB true 2>&1 | grep 'page faults cannot be served'; then
   echo "skipped the run"

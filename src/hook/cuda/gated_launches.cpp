@@ -20,9 +20,6 @@ constexpr BlockRange blocks_of(std::uint64_t id) {
   return {{static_cast<std::uint32_t>(id >> 32)}, static_cast<std::uint32_t>(id)};
 }
 
-// The default stream has a name, too.
-CUstream handle_of(CUstream stream) { return stream == CU_STREAM_LEGACY ? nullptr : stream; }
-
 }  // namespace
 
 BlockRange GatedLaunches::blocks_at(const void* begin, Bytes bytes) const {
@@ -43,7 +40,7 @@ bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
   if (launch.is_captured) return true;  // The graph is gated when it is launched.
   if (!enter(launch)) return false;
   // What touches nothing of ours may be another GPU's.
-  if (timer_ != nullptr && !touches_of_launch.empty()) timer_->launches(handle_of(launch.stream));
+  if (timer_ != nullptr && !touches_of_launch.empty()) timer_->launches(launch.stream);
   return true;
 }
 
@@ -61,13 +58,13 @@ bool GatedLaunches::enter(const CudaLaunch& launch) {
             "a kernel was launched on the per-thread default stream, which is not supported; the launch has failed"});
     return false;
   }
-  const auto entered = machine_.gate().enter(handle_of(launch.stream), touches_of_launch);
+  const auto entered = machine_.gate().enter(launch.stream, touches_of_launch);
   if (!entered) refuse(entered.error());
   return entered.has_value();
 }
 
 void GatedLaunches::after(const CudaLaunch& launch, int) noexcept {
-  if (!touches_of_launch.empty()) machine_.gate().leave(handle_of(launch.stream), touches_of_launch);
+  if (!touches_of_launch.empty()) machine_.gate().leave(launch.stream, touches_of_launch);
 }
 
 void GatedLaunches::stream_ends(CUstream_st* stream) noexcept {

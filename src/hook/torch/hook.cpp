@@ -226,13 +226,17 @@ void Hook::count(const CountedIteration& iteration) {
   iteration.place == last ? all.replace_last(iteration.figures) : all.add(iteration.figures);
 }
 
+void Hook::anchor() {
+  if (const auto times = memory_->times_on_device()) recorder_->took(*times);
+  recorder_->anchor();
+}
+
 void Hook::iteration_may_have_ended() {
   const Nanos before = now();
   if (before - costs_published_ > costs_rest_) publish_costs();
   publish_rates();
   if (!recorder_ || rests_) return;
-  if (const auto times = memory_->times_on_device()) recorder_->took(*times);
-  recorder_->anchor();
+  anchor();
   // The end of a backward pass may turn out not to have ended an iteration: such a trace is written at the end only.
   if (!recorder_->has_iteration()) {
     if (!keeps_trace_ && (session_.state.recorded != 0 || !disk_work_.is_done())) take_trace_back();
@@ -399,9 +403,7 @@ void Hook::finish() {
     const auto ended = phases_.script_ends();
     if (ended == TrainingPhases::Ended::backward_pass) {
       count(iterations_.backward_ended(last_end_, memory_->figures()));
-      if (recorder_)
-        if (const auto times = memory_->times_on_device()) recorder_->took(*times);
-      if (recorder_) recorder_->anchor();
+      if (recorder_) anchor();
     } else {
       has_ended(ended);
     }

@@ -118,6 +118,7 @@ class Hook {
   void has_ended(TrainingPhases::Ended what) SPILLWAY_REQUIRES(mutex_);
   void count(const CountedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
   void born(Birth birth) SPILLWAY_REQUIRES(mutex_);
+  void anchor() SPILLWAY_REQUIRES(mutex_);
   void iteration_may_have_ended() SPILLWAY_REQUIRES(mutex_);
   void rest_if_all_fits() SPILLWAY_REQUIRES(mutex_);
   void wake() SPILLWAY_EXCLUDES(mutex_);

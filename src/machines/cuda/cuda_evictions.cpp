@@ -277,11 +277,10 @@ bool CudaMachine::step_drop(BlockId id, Job& job) {
     job.uses.clear();
     find_uses(id, job);
     if (is_captured(job)) return false;
-    for (const ScriptStreams::Use& use : job.uses)
-      if (script_streams_.is_done(use))
-        continue;
-      else if (auto event = script_streams_.event_after(use); !event)
-        return fail_for_good(event.error()), false;
+    for (const ScriptStreams::Use& use : job.uses) {
+      if (script_streams_.is_done(use)) continue;
+      if (auto event = script_streams_.event_after(use); !event) return fail_for_good(event.error()), false;
+    }
     job.step = copies;
   }
   return are_done(job) && holds(memory_->unmap(id));

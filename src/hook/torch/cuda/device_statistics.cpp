@@ -47,25 +47,17 @@ void add(Stat& sum, const Stat& more) {
 
 }  // namespace
 
-void DeviceStatistics::born(std::size_t bytes) {
-  const std::size_t size = rounded(bytes), pool = pool_of(bytes);
-  const MutexLock lock(mutex_);
-  increase(stats_.allocation, pool, 1);
-  increase(stats_.active, pool, 1);
-  increase(stats_.allocated_bytes, pool, size);
-  increase(stats_.active_bytes, pool, size);
-  increase(stats_.requested_bytes, pool, bytes);
-  reserve(pool);
-}
+void DeviceStatistics::born(std::size_t bytes) { count(bytes, increase); }
+void DeviceStatistics::died(std::size_t bytes) { count(bytes, decrease); }
 
-void DeviceStatistics::died(std::size_t bytes) {
+void DeviceStatistics::count(std::size_t bytes, Change change) {
   const std::size_t size = rounded(bytes), pool = pool_of(bytes);
   const MutexLock lock(mutex_);
-  decrease(stats_.allocation, pool, 1);
-  decrease(stats_.active, pool, 1);
-  decrease(stats_.allocated_bytes, pool, size);
-  decrease(stats_.active_bytes, pool, size);
-  decrease(stats_.requested_bytes, pool, bytes);
+  change(stats_.allocation, pool, 1);
+  change(stats_.active, pool, 1);
+  change(stats_.allocated_bytes, pool, size);
+  change(stats_.active_bytes, pool, size);
+  change(stats_.requested_bytes, pool, bytes);
   reserve(pool);
 }
 

@@ -41,6 +41,8 @@ class DeviceStatistics {
   void reset_peaks();
 
  private:
+  using Change = void (*)(c10::CachingAllocator::StatArray&, std::size_t pool, std::size_t amount);
+  void count(std::size_t bytes, Change change) SPILLWAY_EXCLUDES(mutex_);
   void reserve(std::size_t pool) SPILLWAY_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
