@@ -42,9 +42,10 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   Evaluation evaluation;
   const auto begin = Clock::now();
   const bool feasible = shortfall(input.lifetimes, input.machine, policy.traits) == PerTier<Bytes>{};
-  if (feasible && policy.plan) evaluation.plan = policy.plan({input.loaded.trace, input.lifetimes, input.machine});
+  if (feasible && policy.plan)
+    evaluation.plan = policy.plan({input.loaded.trace, input.lifetimes, input.machine, policy.traits.parameters});
   evaluation.planning_seconds = seconds_since(begin);
-  evaluation.plan.policy = policy.name;
+  evaluation.plan.policy = text_of(policy);
   evaluation.plan.trace_name = input.loaded.trace.name;
   evaluation.plan.trace_hash = input.loaded.hash;
   evaluation.plan.trace_shape = shape_of(input.loaded.trace);
@@ -95,6 +96,10 @@ void append_result(Json& object, const Evaluation& evaluation) {
   const SimulationResult& result = evaluation.result;
   const auto when_feasible = [&](double value) { return result.feasible ? Json(value) : Json(nullptr); };
   object["policy"] = evaluation.plan.policy;
+  object["parameters"] = Json::object();
+  if (const auto policy = policy_by_name(evaluation.plan.policy))
+    for (const ParameterSpec& one : policy->traits.parameters.specs())
+      object["parameters"][one.name] = policy->traits.parameters[one.name];
   object["feasible"] = result.feasible;
   object["shortfall"] = json_of(result.shortfall);
   object["steady"] = result.steady;

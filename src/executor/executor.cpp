@@ -1,6 +1,7 @@
 #include "executor/executor.h"
 
 #include <algorithm>
+#include <concepts>
 #include <functional>
 #include <utility>
 #include <variant>
@@ -87,6 +88,8 @@ void Executor::handle(const Freed& event, std::vector<Command>& out) {
 
 void Executor::handle(const Adopted& event, std::vector<Command>&) {
   plan_ = event.plan;
+  awaited_.clear();
+  delayed_.clear();
   evictions_from_.clear();
   prefetches_from_.clear();
   if (plan_ == nullptr) return migration_.begin_plan({.keeps_copies = options_.migration.keeps_copies}, {});
@@ -130,7 +133,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   if (online_) look_ahead(event, ready, granted);
   if (!event.waits) {
     CHECK(options_.kernels_fault);
-    return note_started(ready);
+    return note_started(ready, out);
   }
   if (granted) return ask_for_working_set(ready, out);
   // Where kernels can fault none waits for another one's memory: that one may wait for something that this one does.
@@ -179,7 +182,17 @@ void Executor::ask_for_working_set(InFlight& kernel, std::vector<Command>& out) 
   CHECK(kernel.state == InFlight::State::wants_blocks && kernel.missing == 0);
   for (const BlockRange& range : kernel.working_set)
     kernel.missing += wait_for(kernel.launch.stream, range, waits_for_all(kernel.kernel), out);
-  if (kernel.missing == 0) start(kernel, out);
+  start_if_it_may(kernel, out);
+}
+
+void Executor::start_if_it_may(InFlight& kernel, std::vector<Command>& out) {
+  if (kernel.state == InFlight::State::wants_blocks && kernel.missing == 0 && !is_held_back(kernel)) start(kernel, out);
+}
+
+bool Executor::is_held_back(const InFlight& kernel) const {
+  return kernel.kernel != kNoKernel && follows(kernel.plan) && std::ranges::any_of(awaited_, [&](const Awaited& move) {
+           return move.kernel == kernel.kernel && migration_.is_under_way(move.blocks, move.up);
+         });
 }
 
 void Executor::expect_births(KernelId kernel, std::vector<Command>& out) {
@@ -248,14 +261,14 @@ std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::
 void Executor::start(InFlight& kernel, std::vector<Command>& out) {
   CHECK(!kernel.has_started() && (options_.kernels_fault || kernel.state == InFlight::State::wants_blocks));
   out.push_back(Launch{kernel.launch});
-  note_started(kernel);
+  note_started(kernel, out);
 }
 
-void Executor::note_started(InFlight& kernel) {
+void Executor::note_started(InFlight& kernel, std::vector<Command>& out) {
   kernel.state = InFlight::State::launched;
   kernel.started_at = migration_.departures();
   note_oldest();
-  planned_at(kernel);
+  planned_at(kernel, out);
 }
 
 void Executor::note_oldest() {
@@ -280,10 +293,11 @@ void Executor::handle(const KernelDone& event, std::vector<Command>& out) {
   CHECK(done.has_started());
   in_flight_.erase(first);
   note_oldest();
+  migration_.ended(event.launch);
   migration_.protection().revoke(event.launch);
   if (done.kernel != kNoKernel && follows(done.plan)) {
     migration_.foresight().passed(done.kernel);
-    planned_after(done);
+    planned_after(done, out);
   }
   grant_those_that_wait(out);
 }
@@ -320,7 +334,10 @@ void Executor::handle(const MoveFailed& event, std::vector<Command>& out) {
 void Executor::settle(std::vector<Command>& out) {
   for (;;) {
     migration_.pump(arrived_, out);
-    if (arrived_.empty()) return;
+    const std::size_t asked = out.size();
+    if (!awaited_.empty())
+      for (InFlight& kernel : in_flight_) start_if_it_may(kernel, out);
+    if (arrived_.empty() && out.size() == asked) return;
     for (const BlockRange& blocks : arrived_) {
       for (const InFlight& kernel : in_flight_)
         for (const BlockRange& written : kernel.written) written_on_arrival(written, blocks, out);
@@ -331,7 +348,7 @@ void Executor::settle(std::vector<Command>& out) {
         for (; range != waiting.working_set.end() && range->first < blocks.end(); ++range)
           here += common(*range, blocks).count;
         waiting.missing -= std::min(waiting.missing, here);
-        if (here > 0 && waiting.missing == 0) start(waiting, out);
+        if (here > 0) start_if_it_may(waiting, out);
       }
     }
     arrived_.clear();
@@ -344,24 +361,66 @@ void Executor::written_on_arrival(BlockRange written, BlockRange arrived, std::v
     if (written.contains(block_of(piece)) && table().contains({piece, 1})) migration_.written({piece, 1}, out);
 }
 
-void Executor::planned_after(const InFlight& done) {
+void Executor::planned_after(const InFlight& done, std::vector<Command>& out) {
   CHECK(evictions_from_.size() > done.kernel.value + 1);
-  for (std::uint32_t at = evictions_from_[done.kernel.value]; at < evictions_from_[done.kernel.value + 1]; ++at) {
+  for (std::uint32_t at = evictions_from_[done.kernel.value]; at < evictions_from_[done.kernel.value + 1]; ++at)
+    if (const Eviction& eviction = plan_->commands.evictions[at]; !eviction.during) issue(eviction, out);
+}
+
+void Executor::planned_at(const InFlight& started, std::vector<Command>& out) {
+  if (started.kernel == kNoKernel || !follows(started.plan)) return;
+  const std::uint32_t kernel = started.kernel.value;
+  CHECK(prefetches_from_.size() > kernel + 1 && evictions_from_.size() > kernel + 1);
+  std::erase_if(awaited_, [&](const Awaited& move) { return move.kernel == started.kernel; });
+  for (std::uint32_t at = evictions_from_[kernel]; at < evictions_from_[kernel + 1]; ++at) {
     const Eviction& eviction = plan_->commands.evictions[at];
-    const auto blocks = home(eviction.tensor);
-    skipped_commands_ += !blocks || !migration_.plan_eviction(*blocks, eviction.to);
+    if (!eviction.during) continue;
+    if (const auto blocks = home(eviction.tensor)) migration_.leave_during(started.launch, *blocks);
+    issue(eviction, out);
+  }
+  for (std::uint32_t at = prefetches_from_[kernel]; at < prefetches_from_[kernel + 1]; ++at)
+    issue(plan_->commands.prefetches[at], out);
+}
+
+template <class PlannedMove>
+void Executor::issue(const PlannedMove& command, std::vector<Command>& out) {
+  if (command.delay > Nanos{}) {
+    delayed_.push_back({next_timer_, command});
+    out.push_back(Timer{next_timer_++, command.delay});
+  } else if constexpr (std::same_as<PlannedMove, Eviction>) {
+    evict(command);
+  } else {
+    prefetch(command);
   }
 }
 
-void Executor::planned_at(const InFlight& started) {
-  if (started.kernel == kNoKernel || !follows(started.plan)) return;
-  CHECK(prefetches_from_.size() > started.kernel.value + 1);
-  for (std::uint32_t at = prefetches_from_[started.kernel.value]; at < prefetches_from_[started.kernel.value + 1];
-       ++at) {
-    const Prefetch& prefetch = plan_->commands.prefetches[at];
-    const auto blocks = home(prefetch.tensor);
-    skipped_commands_ += !blocks || !migration_.plan_prefetch(*blocks, prefetch.keeps_copy);
-  }
+void Executor::handle(const Elapsed& event, std::vector<Command>&) {
+  const auto found = std::ranges::find(delayed_, event.timer, &Delayed::timer);
+  if (found == delayed_.end()) return;  // It was of another plan.
+  const auto command = found->command;
+  delayed_.erase(found);
+  if (const auto* eviction = std::get_if<Eviction>(&command))
+    evict(*eviction);
+  else
+    prefetch(std::get<Prefetch>(command));
+}
+
+void Executor::evict(const Eviction& eviction) {
+  const auto blocks = home(eviction.tensor);
+  const bool done = blocks && migration_.plan_eviction(*blocks, eviction.to);
+  skipped_commands_ += !done;
+  if (done) await(eviction.awaited_by, *blocks, false);
+}
+
+void Executor::prefetch(const Prefetch& prefetch) {
+  const auto blocks = home(prefetch.tensor);
+  const bool done = blocks && migration_.plan_prefetch(*blocks, prefetch.keeps_copy);
+  skipped_commands_ += !done;
+  if (done) await(prefetch.awaited_by, *blocks, true);
+}
+
+void Executor::await(std::optional<KernelId> by, BlockRange blocks, bool up) {
+  if (by) awaited_.push_back({*by, blocks, up});
 }
 
 std::optional<BlockRange> Executor::home(TensorId tensor) const {
@@ -394,7 +453,8 @@ void Executor::check_invariants() const {
     const auto of_stream = [&](const InFlight& later) { return later.launch.stream == kernel->launch.stream; };
     const bool is_last = std::none_of(std::next(kernel), in_flight_.end(), of_stream);
     CHECK(is_last || kernel->state == InFlight::State::queued);  // They run in their order.
-    CHECK((kernel->state == InFlight::State::wants_blocks) == (kernel->missing > 0));
+    CHECK(kernel->missing == 0 || kernel->state == InFlight::State::wants_blocks);
+    CHECK(kernel->state != InFlight::State::wants_blocks || kernel->missing > 0 || is_held_back(*kernel));
   }
 }
 

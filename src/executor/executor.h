@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "base/ids.h"
@@ -66,6 +67,15 @@ class Executor {
 
     bool has_started() const { return state >= State::launched; }
   };
+  struct Awaited {  // a planned move, by a kernel that does not start before it has ended
+    KernelId kernel;
+    BlockRange blocks;
+    bool up;
+  };
+  struct Delayed {
+    std::uint32_t timer;
+    std::variant<Eviction, Prefetch> command;
+  };
   struct Lodging {  // where a tensor lives
     BlockRange blocks;
     bool alive = false;
@@ -78,6 +88,7 @@ class Executor {
   void handle(const KernelDone& event, std::vector<Command>& out);
   void handle(const Adopted& event, std::vector<Command>& out);
   void handle(const Touched& event, std::vector<Command>& out);
+  void handle(const Elapsed& event, std::vector<Command>& out);
   void handle(const Faulted& event, std::vector<Command>& out);
   void handle(const MoveDone& event, std::vector<Command>& out);
   void handle(const MoveFailed& event, std::vector<Command>& out);
@@ -92,13 +103,20 @@ class Executor {
   void written_on_arrival(BlockRange written, BlockRange arrived, std::vector<Command>& out);
   void settle(std::vector<Command>& out);  // tells kernels what has arrived
   void start(InFlight& kernel, std::vector<Command>& out);
-  void note_started(InFlight& kernel);
+  void note_started(InFlight& kernel, std::vector<Command>& out);
   void note_oldest();
   void grant_those_that_wait(std::vector<Command>& out);
   void expect_births(KernelId kernel, std::vector<Command>& out);
   void look_ahead(const KernelReady& event, const InFlight& ready, bool granted);
-  void planned_after(const InFlight& done);
-  void planned_at(const InFlight& started);
+  void start_if_it_may(InFlight& kernel, std::vector<Command>& out);
+  bool is_held_back(const InFlight& kernel) const;
+  void planned_after(const InFlight& done, std::vector<Command>& out);
+  void planned_at(const InFlight& started, std::vector<Command>& out);
+  template <class PlannedMove>
+  void issue(const PlannedMove& command, std::vector<Command>& out);
+  void evict(const Eviction& eviction);
+  void prefetch(const Prefetch& prefetch);
+  void await(std::optional<KernelId> by, BlockRange blocks, bool up);
   std::optional<BlockRange> home(TensorId tensor) const;
 
   ExecutorOptions options_;
@@ -107,6 +125,9 @@ class Executor {
   std::shared_ptr<const FollowedPlan> plan_;
   // Where each kernel's commands begin in the plan's lists, which are ordered by kernel; one entry more at the end.
   std::vector<std::uint32_t> evictions_from_, prefetches_from_;
+  std::vector<Awaited> awaited_;
+  std::vector<Delayed> delayed_;  // commands of this plan, until their time is over
+  std::uint32_t next_timer_ = 0;
   std::vector<InFlight> in_flight_;  // in the order in which they became ready
   std::vector<Lodging> lodgings_;    // by tensor
   std::vector<BlockRange> arrived_;  // blocks that became resident and were not told to the kernels yet

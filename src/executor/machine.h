@@ -81,8 +81,11 @@ struct MoveFailed {  // The bytes are still where they were.
 struct Touched {  // Somebody has touched a block since it was parked, and it is on its place again.
   BlockId block;
 };
+struct Elapsed {  // This timer's time is over.
+  std::uint32_t timer;
+};
 using Event = std::variant<Allocated, Freed, KernelReady, KernelDone, Faulted, MoveDone, MoveFailed, KernelQueued,
-                           Adopted, Touched>;
+                           Adopted, Touched, Elapsed>;
 struct Stamped {
   Nanos at;
   Event what;
@@ -138,7 +141,12 @@ struct Cancel {
 struct Park {
   BlockId block;
 };
-using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join, Park>;
+// Elapsed answers after that time. For plans whose commands have delays, which only simulations follow.
+struct Timer {
+  std::uint32_t timer;
+  Nanos delay;
+};
+using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join, Park, Timer>;
 
 // The one seam between deciding and doing. Implemented by sim and cpu. Used by one thread only.
 class Machine {

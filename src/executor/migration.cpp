@@ -333,6 +333,30 @@ bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   return any;
 }
 
+void Migration::leave_during(LaunchId launch, BlockRange blocks) {
+  protection_.give_back(launch, blocks);
+  held_.push_back({launch, blocks});
+}
+
+void Migration::ended(LaunchId launch) {
+  std::erase_if(held_, [&](const Held& held) {
+    if (held.launch != launch) return false;
+    table_.free_frames(held.left);
+    return true;
+  });
+}
+
+bool Migration::is_under_way(BlockRange blocks, bool up) const {
+  if (flights_.empty()) return false;
+  const PerTier<MoveQueue>& queues = up ? prefetches_ : evictions_;
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    if (!queues[tier].overlapping(blocks).empty()) return true;
+  const BlockState moving = up ? BlockState::arriving : BlockState::leaving;
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    if (table_.state(block) == moving) return true;
+  return false;
+}
+
 void Migration::drop_planned_prefetches() { prefetches_ = {}; }
 
 void Migration::drop_planned_evictions(BlockRange blocks) {
@@ -548,7 +572,14 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
       move.clean ? table_.copied(block) : table_.fetched(block);
     else
       table_.evicted(block);
-    if (!up) has_left(block);
+    if (up) return;
+    has_left(block);
+    for (Held& held : held_) {
+      if (!held.blocks.contains(block)) continue;
+      held.left += table_.bytes(block);
+      table_.hold_frames(table_.bytes(block));
+      return;
+    }
   });
   for_each_block(move.blocks, [&](BlockId block) {
     if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);

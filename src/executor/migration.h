@@ -104,6 +104,11 @@ class Migration {
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
   bool plan_prefetch(BlockRange blocks, bool keeps_copy);
+  // The launch runs and only reads these: they may leave, and their frames are free once both have ended.
+  void leave_during(LaunchId launch, BlockRange blocks);
+  void ended(LaunchId launch);
+  // Whether planned moves of these blocks, up or down, wait or are on their way, and something is.
+  bool is_under_way(BlockRange blocks, bool up) const;
   // A kernel starts to use these blocks, or they are dead: evictions of them that still wait are pointless.
   void drop_planned_evictions(BlockRange blocks);
   // The parts of `blocks` for which a planned prefetch has been issued and still waits in its queue.
@@ -138,6 +143,12 @@ class Migration {
     Move move;
     Asker by;
     bool recalled = false;  // a Cancel is on its way
+  };
+
+  struct Held {  // frames that a launch still reads
+    LaunchId launch;
+    BlockRange blocks;
+    Bytes left{};  // of these, so far
   };
 
   struct Expected {  // will be touched for the first time soon
@@ -222,6 +233,7 @@ class Migration {
   PerTier<MoveQueue> prefetches_;             // by source
   PerLink<std::uint32_t> planned_in_flight_;  // blocks
   std::vector<Flight> flights_;
+  std::vector<Held> held_;
   PerLink<Bytes> moved_;
   Bytes dropped_clean_;
   PerTier<std::uint32_t> failed_writes_;  // in a row; those under way when one failed count as that one

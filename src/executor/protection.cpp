@@ -75,12 +75,31 @@ void Protection::give_back(LaunchId launch) {
 }
 
 void Protection::give_back(std::vector<Grant>::iterator grant) {
-  for_each_block(grant->blocks, [&](BlockId block) {
+  take_back(grant->blocks);
+  grants_.erase(grant);
+}
+
+void Protection::take_back(std::span<const BlockRange> blocks) {
+  for_each_block(blocks, [&](BlockId block) {
     CHECK(grants_of_[block.value] > 0);
     if (--grants_of_[block.value] == 0) granted_ -= table_.bytes(block);
     table_.unpin(block);
   });
-  grants_.erase(grant);
+}
+
+void Protection::give_back(LaunchId launch, BlockRange blocks) {
+  const auto grant = std::ranges::find(grants_, launch, &Grant::launch);
+  if (grant == grants_.end()) return;
+  std::vector<BlockRange> kept, given;
+  for (const BlockRange& range : grant->blocks) {
+    const BlockId begin = std::clamp(blocks.first, range.first, range.end());
+    const BlockId end = std::clamp(blocks.end(), begin, range.end());
+    const std::pair<BlockId, BlockId> parts[]{{range.first, begin}, {begin, end}, {end, range.end()}};
+    for (const auto& [from, to] : parts)
+      if (from < to) (&from == &parts[1].first ? given : kept).push_back({from, to.value - from.value});
+  }
+  take_back(given);
+  grant->blocks = std::move(kept);
 }
 
 Protection::Expectation& Protection::expectation(StreamId stream) {

@@ -36,6 +36,8 @@ class Protection {
   bool grant(LaunchId launch, const std::vector<BlockRange>& blocks);
   // It uses more than it said, and more than there is room for: what it uses leaves like anything else.
   void give_back(LaunchId launch);
+  // It only reads these, and they may leave while it does.
+  void give_back(LaunchId launch, BlockRange blocks);
   bool has_grants() const { return !grants_.empty(); }
   // By how much these blocks are more than the device, if nothing else is granted.
   Bytes shortfall(const std::vector<BlockRange>& blocks) const;
@@ -88,6 +90,7 @@ class Protection {
   void unpin_oldest(Window& window);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
   void give_back(std::vector<Grant>::iterator grant);
+  void take_back(std::span<const BlockRange> blocks);
 
   PageTable& table_;
   ProtectionOptions options_;

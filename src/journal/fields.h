@@ -15,17 +15,16 @@ concept IsOneOf = (std::same_as<std::remove_const_t<T>, Known> || ...);
 // Those that are written whole, in the order of their fields, by how many they have.
 void fields(auto&, IsOneOf<ScriptEnded> auto&) {}
 void fields(auto& code, IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Launch, Populate, Cancel, Split, Join,
-                                Park, Touched, Stopped> auto& one) {
+                                Park, Touched, Elapsed, Stopped> auto& one) {
   auto& [a] = one;
   code(a);
 }
-void fields(
-    auto& code,
-    IsOneOf<BlockRange, LaunchId, Freed, Faulted, MoveFailed, Discard, Failure, Foresight::Row, Asked> auto& one) {
+void fields(auto& code, IsOneOf<BlockRange, LaunchId, Freed, Faulted, MoveFailed, Discard, Timer, Failure,
+                                Foresight::Row, Asked> auto& one) {
   auto& [a, b] = one;
   code(a, b);
 }
-void fields(auto& code, IsOneOf<Eviction, Prefetch, BlockRun, ExecutorOptions, Told> auto& one) {
+void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told> auto& one) {
   auto& [a, b, c] = one;
   code(a, b, c);
 }
@@ -47,10 +46,19 @@ void fields(auto& code, IsOneOf<Allocated> auto& event) {
   auto& [tensor, blocks, label, keeps_bytes] = event;  // No run tells that it keeps bytes.
   code(tensor, blocks, label);
 }
+// No run follows a plan whose commands have delays, or that kernels wait for.
+void fields(auto& code, IsOneOf<Eviction> auto& eviction) {
+  auto& [tensor, after, to, delay, during, awaited_by] = eviction;
+  code(tensor, after, to);
+}
+void fields(auto& code, IsOneOf<Prefetch> auto& prefetch) {
+  auto& [tensor, at, keeps_copy, delay, awaited_by] = prefetch;
+  code(tensor, at, keeps_copy);
+}
 // The executor looks at the commands alone; the policy is for people.
 void fields(auto& code, IsOneOf<Plan> auto& plan) {
   auto& [policy, trace_name, trace_hash, trace_shape, machine_name, machine_hash, overrides, evictions, prefetches,
-         over, seconds] = plan;
+         recomputations, over, seconds] = plan;
   code(policy, evictions, prefetches);
 }
 

@@ -24,7 +24,7 @@ template <class Kind>
 constexpr std::size_t kIndex = index_in<Kind>(static_cast<Record*>(nullptr));
 
 // One that is in no table is replayed by nobody, and the name says so.
-std::string name_of(std::unique_ptr<OnlinePolicy> (*make)(Bytes)) {
+std::string name_of(OnlineMaker make) {
   if (make == nullptr) return {};
   const auto known = std::ranges::find(kPolicies, make, [](const Policy& policy) { return policy.traits.online; });
   return known != kPolicies.end() ? std::string(known->name) : "(not in the table of policies)";

@@ -7,6 +7,7 @@
 
 #include "executor/observed_executor.h"
 #include "journal/journal_file.h"
+#include "plan/policy_traits.h"
 
 namespace spillway {
 
@@ -18,7 +19,7 @@ class JournalObserver final : public Observer {
   struct Beginnings {
     const PageTable& table;
     const ExecutorOptions& options;
-    std::unique_ptr<OnlinePolicy> (*online)(Bytes device) = nullptr;  // null: none
+    OnlineMaker online = nullptr;  // null: none
     Bytes online_device;
   };
   // `file` outlives it. `iterations` of the script have ended; nothing: none is counted.

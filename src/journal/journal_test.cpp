@@ -137,7 +137,7 @@ TEST_F(JournalTest, AnotherDecisionCodeIsFound) {
   const std::string bytes = record(2, 2'000, true);
   const Replay replay = replayed(bytes, {.online = [](const std::string& name, Bytes) {
                                    EXPECT_EQ(name, "deepum");
-                                   return make_deepum(kBlockBytes * 2);  // looks less far ahead
+                                   return make_deepum(kBlockBytes * 2, {});  // looks less far ahead
                                  }});
   ASSERT_TRUE(replay.difference);
   EXPECT_NE(replay.difference->recorded, replay.difference->replayed);

@@ -123,6 +123,7 @@ Result<> Ledger::take(const Faulted& event, Nanos at) {
 }
 
 Result<> Ledger::take(const Touched& event, Nanos) { return check(BlockRange{event.block, 1}); }
+Result<> Ledger::take(const Elapsed& event, Nanos) { return wrong("no run asked for timer {}", event.timer); }
 Result<> Ledger::take(const MoveDone& event, Nanos) { return land(event.move, true); }
 Result<> Ledger::take(const MoveFailed& event, Nanos) { return land(event.move, false); }
 

@@ -56,6 +56,7 @@ class Ledger {
   Result<> take(const Adopted& event, Nanos at);
   Result<> take(const Faulted& event, Nanos at);
   Result<> take(const Touched& event, Nanos at);
+  Result<> take(const Elapsed& event, Nanos at);
   Result<> take(const MoveDone& event, Nanos at);
   Result<> take(const MoveFailed& event, Nanos at);
   Result<> land(MoveId move, bool done);

@@ -133,7 +133,7 @@ JournalledExecutor::JournalledExecutor(JournalFile& file, ExecutorOptions option
     : journal_(file,
                {.table = RandomRun::table(), .options = options, .online = online.make, .online_device = online.device},
                std::move(iterations)),
-      executor_(RandomRun::table(), options, online.make != nullptr ? online.make(online.device) : nullptr,
+      executor_(RandomRun::table(), options, online.make != nullptr ? online.make(online.device, {}) : nullptr,
                 {&journal_}) {}
 
 }  // namespace spillway

@@ -45,7 +45,7 @@ class RandomRun {
 };
 
 struct LooksAhead {
-  std::unique_ptr<OnlinePolicy> (*make)(Bytes device) = nullptr;  // null: nobody does
+  OnlineMaker make = nullptr;  // null: nobody does
   Bytes device;
 };
 // An executor for it, with its journal.

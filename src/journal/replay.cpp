@@ -22,7 +22,7 @@ Result<std::unique_ptr<OnlinePolicy>> online_of(const Beginning& beginning, cons
   if (beginning.online.empty()) return nullptr;
   if (options.online) return options.online(beginning.online, beginning.online_device);
   if (const auto policy = policy_by_name(beginning.online); policy && policy->traits.online != nullptr)
-    return policy->traits.online(beginning.online_device);
+    return policy->traits.online(beginning.online_device, {});
   return fail(
       Errc::bad_input,
       fmt::format("the run was decided by the policy '{}', which looks ahead in no way that this program knows; "

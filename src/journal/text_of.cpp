@@ -50,6 +50,7 @@ std::string text(const Faulted& event) {
   return fmt::format("stream {} faults on {}", event.stream.value, text_of(event.blocks));
 }
 std::string text(const Touched& event) { return fmt::format("{} is touched", text_of({event.block, 1})); }
+std::string text(const Elapsed& event) { return fmt::format("timer {} is over", event.timer); }
 std::string text(const MoveDone& event) { return fmt::format("move {} is done", event.move.value); }
 std::string text(const MoveFailed& event) {
   return fmt::format("move {} {}", event.move.value, event.cancelled ? "was cancelled" : "has failed");
@@ -82,6 +83,9 @@ std::string text(const Discard& command) {
 }
 std::string text(const Split& command) { return fmt::format("split {} into pieces", text_of({command.block, 1})); }
 std::string text(const Park& command) { return fmt::format("park {}", text_of({command.block, 1})); }
+std::string text(const Timer& command) {
+  return fmt::format("tell in {} that timer {} is over", to_text(command.delay), command.timer);
+}
 std::string text(const Join& command) { return fmt::format("make {} whole again", text_of({command.block, 1})); }
 std::string text(const Cancel& command) { return fmt::format("cancel move {}", command.move.value); }
 

@@ -334,6 +334,18 @@ void PageTable::step(Block& block, BlockEvent event) {
   block.state = *to;
 }
 
+void PageTable::hold_frames(Bytes bytes) {
+  CHECK(room(Tier::device) >= bytes);
+  used_.device += bytes;
+  held_frames_ += bytes;
+}
+
+void PageTable::free_frames(Bytes bytes) {
+  CHECK(held_frames_ >= bytes);
+  used_.device -= bytes;
+  held_frames_ -= bytes;
+}
+
 // The lower tier has room for a split block as a whole.
 void PageTable::take(Tier tier, BlockId id) {
   if (is_piece(id) && tier != Tier::device) return;
@@ -385,6 +397,7 @@ void PageTable::check_invariants() const {
     }
     CHECK(up == at(id).pieces_up);
   }
+  used.device += held_frames_;
   CHECK(used == used_ && copies == copy_bytes_ && leaving == leaving_);
   for (const Tier tier : kTiers) CHECK(used_[tier] <= capacity_[tier] && used_[tier] <= peak_[tier]);
   std::uint32_t listed = 0;

@@ -83,6 +83,9 @@ class PageTable {
   Bytes capacity(Tier tier) const { return capacity_[tier]; }
   Bytes used(Tier tier) const { return used_[tier]; }
   Bytes room(Tier tier) const { return capacity_[tier] - used_[tier]; }
+  // Frames whose block has left, and which are not free yet; they count as used.
+  void hold_frames(Bytes bytes);
+  void free_frames(Bytes bytes);
   Bytes peak(Tier tier) const { return peak_[tier]; }
   Bytes leaving() const { return leaving_; }  // device bytes that evictions in flight will free
 
@@ -173,6 +176,7 @@ class PageTable {
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Pieces>> pieces_;  // by block: of those that are split
   PerTier<Bytes> capacity_, used_, peak_;
+  Bytes held_frames_;  // of the device, without a block
   Bytes leaving_;
   PerTier<std::set<std::uint32_t>> copies_;  // clean blocks
   PerTier<Bytes> copy_bytes_;

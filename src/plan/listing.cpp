@@ -25,6 +25,12 @@ std::string names(const std::vector<Access>& accesses) {
   return text;
 }
 
+// ", after 4 ms, before kernel 7 starts"
+std::string more_of(const auto& command) {
+  return (command.delay > Nanos{} ? fmt::format(", after {}", to_text(command.delay)) : "") +
+         (command.awaited_by ? fmt::format(", before kernel {} starts", command.awaited_by->value) : "");
+}
+
 std::string call(std::string_view function, TensorId tensor, Bytes bytes) {
   return fmt::format("{}(tensor{}, {})", function, tensor.value, bytes.value);
 }
@@ -40,15 +46,16 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
     const Kernel& kernel = trace.kernels[at];
     for (const TensorId tensor : lifetimes.births[at]) lines.push_back(call("alloc", tensor, trace[tensor].bytes));
     for (; prefetch != plan.prefetches.end() && prefetch->at == KernelId{at}; ++prefetch)
-      lines.push_back(fmt::format("prefetch(tensor{}, {}{})", prefetch->tensor.value,
-                                  trace[prefetch->tensor].bytes.value,
-                                  prefetch->keeps_copy ? ", keeping its copy" : ""));
+      lines.push_back(fmt::format("prefetch(tensor{}, {}{}{})", prefetch->tensor.value,
+                                  trace[prefetch->tensor].bytes.value, prefetch->keeps_copy ? ", keeping its copy" : "",
+                                  more_of(*prefetch)));
     lines.push_back(fmt::format("// kernel {}, {}, {}", at, to_text(kernel.phase), to_text(kernel.duration)));
     lines.push_back(fmt::format("{}({} -> {})", kernel.name, names(kernel.reads), names(kernel.writes)));
     for (const TensorId tensor : lifetimes.deaths[at]) lines.push_back(call("free", tensor, trace[tensor].bytes));
     for (; eviction != plan.evictions.end() && eviction->after == KernelId{at}; ++eviction)
-      lines.push_back(fmt::format("evict(tensor{}, {}, {})", eviction->tensor.value,
-                                  trace[eviction->tensor].bytes.value, to_text(eviction->to)));
+      lines.push_back(fmt::format("evict(tensor{}, {}, {}{}{})", eviction->tensor.value,
+                                  trace[eviction->tensor].bytes.value, to_text(eviction->to),
+                                  eviction->during ? ", during the kernel" : "", more_of(*eviction)));
   }
   CHECK(prefetch == plan.prefetches.end() && eviction == plan.evictions.end());  // They were in order.
   return lines;

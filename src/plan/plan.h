@@ -12,14 +12,17 @@
 
 namespace spillway {
 
-// A plan's commands hang on the boundaries of kernels, so that an instrumented program could carry them. Triggers that
-// wait some time after a boundary would be one more field of each command.
+// A plan's commands hang on the boundaries of kernels, so that an instrumented program could carry them: on a boundary,
+// or some time behind it (TENSILE's trigger and delay, section III-D).
 
 // When kernel `after` has ended, the whole tensor leaves the device for `to`.
 struct Eviction {
   TensorId tensor;
   KernelId after;
   Tier to = Tier::ssd;
+  Nanos delay{};        // after the boundary
+  bool during = false;  // Begins when the kernel starts, which only reads it; is gone when both end.
+  std::optional<KernelId> awaited_by = {};  // This kernel does not start before the move has ended.
   friend bool operator==(const Eviction&, const Eviction&) = default;
 };
 
@@ -29,10 +32,21 @@ struct Prefetch {
   TensorId tensor;
   KernelId at;
   bool keeps_copy = false;  // below, so that the tensor can leave again without being copied
+  Nanos delay{};
+  std::optional<KernelId> awaited_by = {};
   friend bool operator==(const Prefetch&, const Prefetch&) = default;
 };
 
-// What moves when in every iteration. Both lists are ordered by kernel; within a boundary the order is that of issue.
+// The tensor is discarded when kernel `drop_after` has ended. These kernels run once more, in their order, just before
+// kernel `before`; the last one writes the tensor again (TENSILE section III-C). See recomputation.h.
+struct Recomputation {
+  TensorId tensor;
+  KernelId drop_after, before;
+  std::vector<KernelId> kernels = {};
+  friend bool operator==(const Recomputation&, const Recomputation&) = default;
+};
+
+// What moves when in every iteration. All lists are ordered by kernel; within a boundary the order is that of issue.
 struct Plan {
   std::string policy;
   std::string trace_name, trace_hash;      // what it was made for: the hash must match, names are for people
@@ -41,8 +55,9 @@ struct Plan {
   std::vector<std::string> machine_overrides;
   std::vector<Eviction> evictions;
   std::vector<Prefetch> prefetches;
-  Bytes overcommitted;                      // if kernels never waited: see docs/formats/plan.md
-  std::optional<double> predicted_seconds;  // a steady iteration in simulation
+  std::vector<Recomputation> recomputations = {};  // by drop_after
+  Bytes overcommitted;                             // if kernels never waited: see docs/formats/plan.md
+  std::optional<double> predicted_seconds;         // a steady iteration in simulation
 
   friend bool operator==(const Plan&, const Plan&) = default;
   std::uint64_t moves() const { return evictions.size() + prefetches.size(); }

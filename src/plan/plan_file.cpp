@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <set>
 
 #include "base/check.h"
@@ -19,7 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kFormat = "spillway-plan";
-constexpr std::uint64_t kVersionOfFormat = 3;
+constexpr std::uint64_t kVersionOfFormat = 4;
 constexpr Bytes kMostPlanBytes = 64_MiB;  // a million commands
 constexpr int kDeepest = 8;
 
@@ -50,6 +51,12 @@ class Reader {
     if (found == object_.end()) return false;
     if (!found->is_boolean()) return wrong(key, "must be true or false; it may be left out");
     return found->get<bool>();
+  }
+  // May be left out.
+  Result<std::optional<std::uint64_t>> optional_number(std::string_view key, std::uint64_t most) const {
+    if (!object_.contains(key)) return std::nullopt;
+    TRY(const std::uint64_t value, number(key, most));
+    return value;
   }
   Result<> only(std::initializer_list<std::string_view> known) const {
     for (const auto& [key, value] : object_.items())
@@ -93,6 +100,27 @@ Result<Tier> tier(const Reader& reader) {
   if (name == "host") return Tier::host;
   if (name == "ssd") return Tier::ssd;
   return reader.wrong("to", "must be \"host\" or \"ssd\"");
+}
+
+template <class Name>
+Result<Name> id(const Reader& reader, std::string_view key) {
+  TRY(const std::uint64_t value, reader.number(key, UINT32_MAX));
+  return Name{static_cast<std::uint32_t>(value)};
+}
+
+Result<Nanos> delay(const Reader& reader) {
+  TRY(const auto value, reader.optional_number("delay_ns", UINT64_MAX >> 2));
+  return Nanos{value.value_or(0)};
+}
+
+Result<std::optional<KernelId>> awaited_by(const Reader& reader) {
+  TRY(const auto value, reader.optional_number("awaited_by", UINT32_MAX));
+  return value ? std::optional(KernelId{static_cast<std::uint32_t>(*value)}) : std::nullopt;
+}
+
+std::string more_of(Nanos delay, std::optional<KernelId> awaited_by) {
+  return (delay > Nanos{} ? fmt::format(", \"delay_ns\": {}", delay.value) : "") +
+         (awaited_by ? fmt::format(", \"awaited_by\": {}", awaited_by->value) : "");
 }
 
 // Calls `add` for each object of the list under `key`.
@@ -167,7 +195,7 @@ Result<Plan> read(const Json& root, const std::string& where) {
   if (version != kVersionOfFormat)
     return reader.wrong("version", fmt::format("is {}; this program reads version {}", version, kVersionOfFormat));
   TRY_VOID(reader.only({"format", "version", "spillway", "policy", "trace", "machine", "overcommitted_bytes",
-                        "predicted_seconds", "evictions", "prefetches"}));
+                        "predicted_seconds", "evictions", "prefetches", "recomputations"}));
   Plan plan;
   TRY(plan.policy, reader.text("policy"));
   TRY(std::tie(plan.trace_name, plan.trace_hash), name_and_hash(root, where, "trace"));
@@ -177,23 +205,47 @@ Result<Plan> read(const Json& root, const std::string& where) {
   TRY(plan.overcommitted.value, reader.number("overcommitted_bytes", UINT64_MAX >> 1));
   TRY(plan.predicted_seconds, seconds_of(reader, root));
   const auto add_eviction = [&](const Reader& item) -> Result<> {
-    TRY_VOID(item.only({"tensor", "after_kernel", "to"}));
-    TRY(const std::uint64_t tensor, item.number("tensor", UINT32_MAX));
-    TRY(const std::uint64_t kernel, item.number("after_kernel", UINT32_MAX));
-    TRY(const Tier to, tier(item));
-    plan.evictions.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}, to});
+    TRY_VOID(item.only({"tensor", "after_kernel", "to", "delay_ns", "during", "awaited_by"}));
+    Eviction eviction;
+    TRY(eviction.tensor, id<TensorId>(item, "tensor"));
+    TRY(eviction.after, id<KernelId>(item, "after_kernel"));
+    TRY(eviction.to, tier(item));
+    TRY(eviction.delay, delay(item));
+    TRY(eviction.during, item.flag("during"));
+    TRY(eviction.awaited_by, awaited_by(item));
+    plan.evictions.push_back(eviction);
     return {};
   };
   const auto add_prefetch = [&](const Reader& item) -> Result<> {
-    TRY_VOID(item.only({"tensor", "at_kernel", "keeps_copy"}));
-    TRY(const std::uint64_t tensor, item.number("tensor", UINT32_MAX));
-    TRY(const std::uint64_t kernel, item.number("at_kernel", UINT32_MAX));
-    TRY(const bool keeps_copy, item.flag("keeps_copy"));
-    plan.prefetches.push_back({{static_cast<std::uint32_t>(tensor)}, {static_cast<std::uint32_t>(kernel)}, keeps_copy});
+    TRY_VOID(item.only({"tensor", "at_kernel", "keeps_copy", "delay_ns", "awaited_by"}));
+    Prefetch prefetch;
+    TRY(prefetch.tensor, id<TensorId>(item, "tensor"));
+    TRY(prefetch.at, id<KernelId>(item, "at_kernel"));
+    TRY(prefetch.keeps_copy, item.flag("keeps_copy"));
+    TRY(prefetch.delay, delay(item));
+    TRY(prefetch.awaited_by, awaited_by(item));
+    plan.prefetches.push_back(prefetch);
+    return {};
+  };
+  const auto add_recomputation = [&](const Reader& item) -> Result<> {
+    TRY_VOID(item.only({"tensor", "drop_after", "before", "kernels"}));
+    Recomputation recomputation;
+    TRY(recomputation.tensor, id<TensorId>(item, "tensor"));
+    TRY(recomputation.drop_after, id<KernelId>(item, "drop_after"));
+    TRY(recomputation.before, id<KernelId>(item, "before"));
+    TRY(const Json* kernels, item.member("kernels"));
+    if (!kernels->is_array()) return item.wrong("kernels", "must be a list of kernels");
+    for (const Json& kernel : *kernels) {
+      if (!kernel.is_number_unsigned() || kernel.get<std::uint64_t>() > UINT32_MAX)
+        return item.wrong("kernels", "must be a list of kernels");
+      recomputation.kernels.push_back({kernel.get<std::uint32_t>()});
+    }
+    plan.recomputations.push_back(std::move(recomputation));
     return {};
   };
   TRY_VOID(each(root, where, "evictions", add_eviction));
   TRY_VOID(each(root, where, "prefetches", add_prefetch));
+  if (root.contains("recomputations")) TRY_VOID(each(root, where, "recomputations", add_recomputation));
   return plan;
 }
 
@@ -255,14 +307,24 @@ std::string to_json(const Plan& plan) {
   if (plan.predicted_seconds) out += fmt::format("  \"predicted_seconds\": {},\n", *plan.predicted_seconds);
   out += "  \"evictions\": [";
   for (const Eviction& eviction : plan.evictions)
-    out += fmt::format("{}\n    {{\"tensor\": {}, \"after_kernel\": {}, \"to\": \"{}\"}}",
+    out += fmt::format("{}\n    {{\"tensor\": {}, \"after_kernel\": {}, \"to\": \"{}\"{}{}}}",
                        &eviction == plan.evictions.data() ? "" : ",", eviction.tensor.value, eviction.after.value,
-                       to_text(eviction.to));
+                       to_text(eviction.to), eviction.during ? ", \"during\": true" : "",
+                       more_of(eviction.delay, eviction.awaited_by));
   out += "\n  ],\n  \"prefetches\": [";
   for (const Prefetch& prefetch : plan.prefetches)
     out +=
-        fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}{}}}", &prefetch == plan.prefetches.data() ? "" : ",",
-                    prefetch.tensor.value, prefetch.at.value, prefetch.keeps_copy ? ", \"keeps_copy\": true" : "");
+        fmt::format("{}\n    {{\"tensor\": {}, \"at_kernel\": {}{}{}}}", &prefetch == plan.prefetches.data() ? "" : ",",
+                    prefetch.tensor.value, prefetch.at.value, prefetch.keeps_copy ? ", \"keeps_copy\": true" : "",
+                    more_of(prefetch.delay, prefetch.awaited_by));
+  if (plan.recomputations.empty()) return out + "\n  ]\n}\n";
+  out += "\n  ],\n  \"recomputations\": [";
+  for (const Recomputation& one : plan.recomputations) {
+    const auto ids = one.kernels | std::views::transform([](KernelId kernel) { return kernel.value; });
+    out += fmt::format("{}\n    {{\"tensor\": {}, \"drop_after\": {}, \"before\": {}, \"kernels\": [{}]}}",
+                       &one == plan.recomputations.data() ? "" : ",", one.tensor.value, one.drop_after.value,
+                       one.before.value, fmt::join(ids, ", "));
+  }
   return out + "\n  ]\n}\n";
 }
 

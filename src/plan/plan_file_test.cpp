@@ -17,8 +17,10 @@ Plan small_plan() {
   plan.machine_name = "a100";
   plan.machine_hash = "4567";
   plan.machine_overrides = {"device.memory=20GiB"};
-  plan.evictions = {{{3}, {1}, Tier::ssd}, {{4}, {2}, Tier::host}};
-  plan.prefetches = {{{4}, {5}}, {{3}, {6}, true}};
+  plan.evictions = {{{3}, {1}, Tier::ssd},
+                    {.tensor = {4}, .after = {2}, .to = Tier::host, .delay = {}, .during = true, .awaited_by = {{3}}}};
+  plan.prefetches = {{{4}, {5}}, {{3}, {6}, true, Nanos{17}, {{6}}}};
+  plan.recomputations = {{{2}, {1}, {5}, {{0}, {1}}}};
   plan.overcommitted = 5_MiB;
   plan.predicted_seconds = 1.25;
   return plan;
@@ -58,7 +60,7 @@ void expect_plan_refused(std::string_view from, std::string_view to, std::string
 TEST(PlanFile, WhatIsWrongIsNamedWithItsPlace) {
   expect_plan_refused("spillway-plan", "spillway-trace", "is this a plan?");
   expect_plan_refused("spillway-plan\"", "spillway-trace\", \"kernels\": []", "is this a plan?");
-  expect_plan_refused("\"version\": 3", "\"version\": 2", "reads version 3");
+  expect_plan_refused("\"version\": 4", "\"version\": 3", "reads version 4");
   expect_plan_refused("\"keeps_copy\": true", "\"keeps_copy\": 1", "must be true or false");
   expect_plan_refused("\"policy\"", "\"polciy\"", "'polciy' is not a known key");
   expect_plan_refused("\"tensor\": 4, \"after_kernel\": 2", "\"tensor\": -4, \"after_kernel\": 2",

@@ -58,6 +58,16 @@ class Validator {
     return {};
   }
 
+  Result<> check_awaited(std::string_view list, std::size_t index, std::optional<KernelId> by) {
+    if (!by || by->value < kernels_) return {};
+    return wrong(list, index, fmt::format("awaited_by: there is no kernel {}; the trace has {}", by->value, kernels_));
+  }
+
+  static bool only_reads(const Kernel& kernel, TensorId tensor) {
+    const auto is_it = [&](const Access& access) { return access.tensor == tensor; };
+    return std::ranges::any_of(kernel.reads, is_it) && std::ranges::none_of(kernel.writes, is_it);
+  }
+
   // A tensor that is carried into another one has that one's name in the next iteration.
   bool is_renamed(const InactivePeriod& where) const {
     const auto& heir = lifetimes_.tensors[where.tensor.value].heir;
@@ -90,6 +100,11 @@ class Validator {
     if (eviction.to == Tier::host && !uses_host_)
       return wrong("evictions", index,
                    fmt::format("it goes to host memory, which {} does not use; write ssd", plan_.policy));
+    TRY_VOID(check_awaited("evictions", index, eviction.awaited_by));
+    if (eviction.during && !only_reads(trace_.kernels[eviction.after.value], eviction.tensor))
+      return wrong("evictions", index,
+                   fmt::format("kernel {} does not just read tensor {}, so it cannot leave during that",
+                               eviction.after.value, eviction.tensor.value));
     // At least one kernel must pass while it is away.
     const auto found = period(eviction.tensor, eviction.after, [&](const InactivePeriod& candidate) {
       return place_in(candidate, eviction.after, kernels_) + 1 < length(candidate);
@@ -111,6 +126,7 @@ class Validator {
     TRY_VOID(check_names("prefetches", index, prefetch.tensor, prefetch.at));
     if (index > 0 && plan_.prefetches[index - 1].at > prefetch.at)
       return wrong("prefetches", index, "it stands after one of a later kernel; sort the list by at_kernel");
+    TRY_VOID(check_awaited("prefetches", index, prefetch.awaited_by));
     const auto found = period(prefetch.tensor, prefetch.at, [&](const InactivePeriod& candidate) {
       const std::uint32_t place = place_in(candidate, prefetch.at, kernels_);
       return !candidate.last && place > 0 && place < length(candidate);

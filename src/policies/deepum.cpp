@@ -10,9 +10,8 @@
 namespace spillway {
 namespace {
 
-// Kernels to look ahead, N: the best one of Figure 11.
-constexpr std::size_t kAhead = 32;
-// But not so far that what they use takes more than this part of the device: what is needed next would leave again.
+// We do not look so far ahead that what they use takes more than this part of the device: what is needed next would
+// leave again.
 constexpr double kMostOfDevice = 0.5;
 // Room is kept for what so many of them make, up to this part of the device.
 constexpr std::size_t kBirthsAhead = 4;
@@ -66,8 +65,10 @@ struct Stream {
 
 class Deepum final : public OnlinePolicy {
  public:
-  explicit Deepum(Bytes device)
-      : most_ahead_(part_of(device, kMostOfDevice)), most_births_(part_of(device, kMostBirths)) {}
+  Deepum(Bytes device, std::size_t kernels_ahead)
+      : kernels_ahead_(kernels_ahead),
+        most_ahead_(part_of(device, kMostOfDevice)),
+        most_births_(part_of(device, kMostBirths)) {}
 
   void allocated(const Allocated& event, const PageTable& table) override {
     for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value) {
@@ -207,7 +208,7 @@ class Deepum final : public OnlinePolicy {
     };
     forecast.births += executions_[current].births;
     for (const Ahead& known : stream.ahead) go_on(known.execution);
-    while (stream.ahead.size() < kAhead) {
+    while (stream.ahead.size() < kernels_ahead_) {
       const ExecutionId next = predict(before, current);
       if (next == ExecutionId{}) break;
       ExpectedUse use = use_of(executions_[next]);
@@ -265,6 +266,7 @@ class Deepum final : public OnlinePolicy {
     return use;
   }
 
+  std::size_t kernels_ahead_;
   Bytes most_ahead_, most_births_;
   std::unordered_map<ExecutionId, Execution> executions_;
   std::unordered_map<StreamId, Stream> streams_;
@@ -277,6 +279,9 @@ class Deepum final : public OnlinePolicy {
 
 }  // namespace
 
-std::unique_ptr<OnlinePolicy> make_deepum(Bytes device) { return std::make_unique<Deepum>(device); }
+std::unique_ptr<OnlinePolicy> make_deepum(Bytes device, const Parameters& parameters) {
+  const Parameters known = parameters.has("ahead") ? parameters : Parameters(kDeepumParameters);
+  return std::make_unique<Deepum>(device, known.count("ahead"));
+}
 
 }  // namespace spillway

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <memory>
 
 #include "executor/online_policy.h"
+#include "plan/parameters.h"
 
 namespace spillway {
 
@@ -12,6 +14,8 @@ namespace spillway {
 // Where DeepUM's driver sees page faults only and has to infer a kernel's blocks and where they begin and end from
 // those, we know what a kernel is given: the block table of an execution ID holds that, tensor by tensor, so that it
 // stays true when tensors come to lie elsewhere. What is accessed sparsely is learned from faults, as there.
-std::unique_ptr<OnlinePolicy> make_deepum(Bytes device);
+inline constexpr std::array kDeepumParameters{
+    ParameterSpec{"ahead", 32, 1, 4096, true, "kernels to look ahead, N (DeepUM, figure 11)"}};
+std::unique_ptr<OnlinePolicy> make_deepum(Bytes device, const Parameters& parameters);
 
 }  // namespace spillway

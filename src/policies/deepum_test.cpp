@@ -15,7 +15,7 @@ constexpr StreamId kStream{0};
 class Script {
  public:
   explicit Script(std::uint32_t device_blocks = 1000, Bytes block = kBlockBytes)
-      : policy_(make_deepum(block * device_blocks)), table_({block * device_blocks, {}, {}}) {
+      : policy_(make_deepum(block * device_blocks, {})), table_({block * device_blocks, {}, {}}) {
     table_.add_blocks(1000, block);
   }
 

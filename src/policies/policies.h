@@ -17,6 +17,7 @@ struct Problem {
   const Trace& trace;
   const Lifetimes& lifetimes;
   const MachineModel& machine;
+  Parameters parameters = {};
 };
 
 // A plan is a function of the problem alone: no clock, no input or output, no globals, no hidden randomness. It fills
@@ -32,8 +33,8 @@ Plan plan_furthest_lean(const Problem& problem);   // furthest.cpp
 
 struct Policy {
   std::string_view name, summary;
-  PolicyTraits traits;
-  PlanFn plan;  // null: nothing is planned
+  PolicyTraits traits;  // with its parameters
+  PlanFn plan;          // null: nothing is planned
 };
 
 // The whole plug-in mechanism: one file and one line a policy.
@@ -42,11 +43,11 @@ inline constexpr std::array kPolicies{
     Policy{"uvm", "demand paging, the least recently migrated block leaves", {}, nullptr},
     Policy{"deepum",
            "demand paging that learns which kernels follow each other and brings what the next ones use",
-           {.online = make_deepum},
+           {.online = make_deepum, .parameters = Parameters(kDeepumParameters)},
            nullptr},
     Policy{"deepum-clean",
            "deepum, and what a tier below still has leaves the device without being copied",
-           {.keeps_copies = true, .online = make_deepum},
+           {.keeps_copies = true, .online = make_deepum, .parameters = Parameters(kDeepumParameters)},
            nullptr},
     Policy{"g10-gds",
            "G10's planned moves between device and SSD",
@@ -73,9 +74,10 @@ constexpr bool runs_for_real(const Policy& policy) {
   return policy.traits.kernels_fault && !policy.traits.unlimited_device;
 }
 
-// Errors list the names there are.
-Result<Policy> policy_by_name(std::string_view name);
-std::string policy_names();      // "ideal, uvm, ..."
-std::string policy_summaries();  // a line each, for helps
+// "g10", or with parameters "deepum:ahead=16". Errors list the names there are, and say what a parameter may be.
+Result<Policy> policy_by_name(std::string_view text);
+std::string text_of(const Policy& policy);  // as policy_by_name() takes it
+std::string policy_names();                 // "ideal, uvm, ..."
+std::string policy_summaries();             // a line each, for helps
 
 }  // namespace spillway

@@ -8,6 +8,7 @@
 #include "executor/online_policy.h"
 #include "journal/journal_file.h"
 #include "machines/cpu/cpu_device.h"
+#include "plan/policy_traits.h"
 #include "runtime/run_figures.h"
 
 namespace spillway {
@@ -16,9 +17,8 @@ namespace spillway {
 inline constexpr Nanos kJournalPatience{2'000'000'000};
 
 struct PagerConfig : CpuDeviceConfig {
-  std::unique_ptr<OnlinePolicy> (*online)(Bytes device) =
-      nullptr;                // what moves ahead of kernels that no plan knows; null: nothing
-  bool keeps_copies = false;  // see PolicyTraits
+  OnlineMaker online = nullptr;  // what moves ahead of kernels that no plan knows; null: nothing
+  bool keeps_copies = false;     // see PolicyTraits
   // Whenever the counters may have changed; on the run loop's thread, which must not touch managed memory.
   std::function<void(const MemoryFigures&)> on_progress = {};
   // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have

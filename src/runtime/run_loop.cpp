@@ -52,7 +52,7 @@ void RunLoop::run() noexcept {
     const JournalObserver::Beginnings beginnings{table, options, config_.online, config_.device};
     observers.push_back(&journal.emplace(*journal_, beginnings, config_.iterations));
   }
-  ObservedExecutor executor(std::move(table), options, config_.online ? config_.online(config_.device) : nullptr,
+  ObservedExecutor executor(std::move(table), options, config_.online ? config_.online(config_.device, {}) : nullptr,
                             std::move(observers));
   std::vector<Command> commands;
   for (;;) {

@@ -66,7 +66,7 @@ TEST_P(PagerTest, AWrongPlanCostsTimeAndNoBytes) {
     SCOPED_TRACE(seed);
     const JournalOfATest journal;
     PagerConfig config = PagerTest::config();
-    config.online = [](Bytes) -> std::unique_ptr<OnlinePolicy> { return std::make_unique<Liar>(); };
+    config.online = [](Bytes, const Parameters&) -> std::unique_ptr<OnlinePolicy> { return std::make_unique<Liar>(); };
     config.journal = journal.options();
     auto pager = started(config);
     const auto apart = pager->set_apart(kBlockBytes * 30);

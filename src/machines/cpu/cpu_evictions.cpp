@@ -106,6 +106,8 @@ int CpuMachine::take_off(BlockId id) {
 }
 
 // Where blocks are copied off their place, who reads them does not fault. What children may want is taken off once.
+void CpuMachine::handle(const Timer&) { CHECK(false && "no run follows a plan with delays"); }
+
 void CpuMachine::handle(const Park& command) {
   const BlockId id = command.block;
   CHECK(at(id).state == BlockState::resident);

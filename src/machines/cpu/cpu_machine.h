@@ -159,6 +159,7 @@ class CpuMachine final : public RealMachine {
   void handle(const Split& command);
   void handle(const Join& command);
   void handle(const Park& command);
+  void handle(const Timer&);
   bool end_pieces(BlockId id);
   bool copy_pieces_to(std::uint32_t slot, BlockId id);
   void note_mapped(BlockId id, bool is_mapped);

@@ -93,6 +93,7 @@ void CudaMachine::submit(std::span<const Command> commands) {
 }
 
 void CudaMachine::handle(const Launch& command) { let_go(command.launch); }
+void CudaMachine::handle(const Timer&) { CHECK(false && "no run follows a plan with delays"); }
 void CudaMachine::handle(const Split&) { CHECK(false && "launches wait for whole blocks"); }
 void CudaMachine::handle(const Join&) { CHECK(false && "no block is split"); }
 

@@ -139,6 +139,7 @@ class CudaMachine final : public RealMachine {
   void handle(const Cancel& command);
   void handle(const Split&);
   void handle(const Join&);
+  void handle(const Timer&);
   void handle(const Park&) {}  // What a launch touches is told.
 
   // Down (cuda_evictions.cpp). Steps return true once they are over.

@@ -117,7 +117,10 @@ void SimMachine::handle(const Launch& launch) {
   access_ = 0;
   in_access_ = 0;
   in_block_ = 0;
+  if (whole_tensors_) touch();  // All is there. What it only reads may leave from now on.
 }
+
+void SimMachine::handle(const Timer& timer) { timers_.emplace(now_ + timer.delay, timer.timer); }
 
 Result<Stamped> SimMachine::wait() {
   for (;;) {
@@ -131,6 +134,8 @@ Result<Stamped> SimMachine::wait() {
     const bool timed = step_ == Step::gap || step_ == Step::computing;
     const bool program_first = timed && (!next || deadline_ < *next);
     if (program_first) next = deadline_;
+    const bool timer_first = !timers_.empty() && (!next || timers_.begin()->first < *next);
+    if (timer_first) next = timers_.begin()->first;
     if (!next)
       return fail(Errc::bad_input, "the simulation is stuck: kernel '" + trace_.kernels[kernel_].name +
                                        "' waits and nothing moves; this is a bug of Spillway");
@@ -146,6 +151,11 @@ Result<Stamped> SimMachine::wait() {
       put(move.blocks, {.where = where(move.to), .has_copy = move.to == Tier::device && move.clean});
       if (move.to == Tier::device) arrive(move.blocks);
       push(MoveDone{move.id});
+    }
+    if (timer_first) {
+      push(Elapsed{timers_.begin()->second});
+      timers_.erase(timers_.begin());
+      continue;
     }
     if (!program_first) continue;
     if (step_ == Step::gap)

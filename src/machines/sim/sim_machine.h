@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "analysis/lifetimes.h"
@@ -74,6 +76,7 @@ class SimMachine : public Machine {
   void handle(const Park& park);
   void handle(const Cancel& cancel);
   void handle(const Launch& launch);
+  void handle(const Timer& timer);
   void push(Event event) { events_.push_back(std::move(event)); }
 
   const Trace& trace_;
@@ -86,6 +89,7 @@ class SimMachine : public Machine {
   std::unordered_map<BlockId, std::array<Place, kPiecesPerBlock>> pieces_;  // of the split ones
   std::deque<Event> events_;                                                // that happen now
   std::vector<Move> ended_;
+  std::set<std::pair<Nanos, std::uint32_t>> timers_;  // by when they are over
   Nanos now_;
 
   Step step_ = Step::over;

@@ -267,7 +267,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                      .migration = {.victims_to_host = traits.uses_host,
                                    .keeps_copies = traits.keeps_copies,
                                    .host_keeps_copies = machine.host.keeps_copies != 0}},
-                    traits.online ? traits.online(limits.device) : nullptr);
+                    traits.online ? traits.online(limits.device, traits.parameters) : nullptr);
   std::vector<Command> commands;
   if (plan != nullptr) {
     const auto follow = followed(*plan, trace);

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+
+namespace spillway {
+
+// What a policy lets a user set: `--policy deepum:ahead=16`.
+struct ParameterSpec {
+  std::string_view name;
+  double fallback;           // unless it is set
+  double least, most;        // what it may be
+  bool is_whole;             // a count or a switch (0, 1), not a part or a factor
+  std::string_view meaning;  // with its unit, and where the value comes from
+};
+
+// The values of one policy's parameters: those that were set, and fallbacks for the others.
+class Parameters {
+ public:
+  static constexpr std::size_t kMost = 12;
+
+  constexpr Parameters() = default;
+  constexpr explicit Parameters(std::span<const ParameterSpec> specs) : specs_(specs) {}
+
+  constexpr std::span<const ParameterSpec> specs() const { return specs_; }
+  // Only of a parameter that the policy has.
+  constexpr double operator[](std::string_view name) const {
+    const std::size_t at = place_of(name);
+    CHECK(at < specs_.size());
+    return set_[at].value_or(specs_[at].fallback);
+  }
+  std::uint32_t count(std::string_view name) const { return static_cast<std::uint32_t>((*this)[name]); }
+  bool is_on(std::string_view name) const { return (*this)[name] != 0; }
+
+  constexpr bool has(std::string_view name) const { return place_of(name) < specs_.size(); }
+  void set(std::string_view name, double value) {
+    const std::size_t at = place_of(name);
+    CHECK(at < specs_.size());
+    set_[at] = value;
+  }
+  // ":ahead=16,assoc=4", of those that were set; "" if none was.
+  std::string text() const;
+
+ private:
+  constexpr std::size_t place_of(std::string_view name) const {
+    std::size_t at = 0;
+    while (at < specs_.size() && specs_[at].name != name) ++at;
+    return at;
+  }
+
+  std::span<const ParameterSpec> specs_;
+  std::array<std::optional<double>, kMost> set_{};
+};
+
+}  // namespace spillway
