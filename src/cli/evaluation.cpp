@@ -52,6 +52,11 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   evaluation.plan.machine_name = input.machine.name;
   evaluation.plan.machine_hash = input.machine.hash;
   evaluation.plan.machine_overrides = input.machine.overrides;
+  if (evaluation.plan.shortfall > Bytes{}) {
+    evaluation.result.feasible = false;
+    evaluation.result.shortfall.device = evaluation.plan.shortfall;
+    return evaluation;
+  }
   TRY_VOID(run(evaluation, policy, input, "plan"));
   return evaluation;
 }
@@ -112,6 +117,9 @@ void append_result(Json& object, const Evaluation& evaluation) {
   object["faults"] = result.faults;
   object["moved_bytes"] = json_of(result.moved);
   object["clean_drops_bytes"] = result.dropped_clean.value;
+  object["hidden_seconds"] = when_feasible(seconds(result.hidden));
+  object["recomputed_kernels"] = result.recomputed_kernels;
+  object["recompute_seconds"] = when_feasible(seconds(result.recompute));
   object["peak_bytes"] = json_of(result.peak);
   object["warmup_iterations"] = result.warmup_iterations;
   object["skipped_commands"] = result.skipped_commands;

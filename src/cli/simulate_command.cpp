@@ -30,6 +30,9 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   add("time", fmt::format("{:.3f} s", seconds(result.iteration)));
   add("of ideal", fmt::format("{:.1f} % of {:.3f} s", result.percent_of_ideal(), seconds(result.ideal)));
   add("stall", fmt::format("{:.3f} s in {} kernels", seconds(result.stall()), result.stalled_kernels));
+  add("moving while computing", fmt::format("{:.3f} s", seconds(result.hidden)));
+  if (result.recomputed_kernels > 0)
+    add("recomputation", fmt::format("{:.3f} s in {} kernels", seconds(result.recompute), result.recomputed_kernels));
   add("page faults", fmt::format("{} blocks", result.faults));
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)

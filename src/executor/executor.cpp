@@ -128,6 +128,7 @@ void Executor::handle(const KernelReady& event, std::vector<Command>& out) {
   for (const BlockRange& range : ready.written) migration_.written(range, out);
   for (const BlockRange& range : ready.working_set) migration_.drop_planned_evictions(range);
   for (const BlockAccess& access : event.accesses) migration_.foresight().used(access.blocks);
+  for (const BlockAccess& access : event.accesses) migration_.uses_tensor(access.blocks);
   expect_births(ready.kernel, out);
   const bool granted = ready.fits && grant(ready);  // One that does not fit only keeps what it touches.
   if (online_) look_ahead(event, ready, granted);

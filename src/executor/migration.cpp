@@ -43,6 +43,7 @@ Migration::Migration(PageTable table, MigrationOptions options, ProtectionOption
   CHECK(options_.chunk_blocks > 0 && options_.planned_in_flight > 0);
   // A chunk starts when there is room for all of it, so it must stay small beside the device.
   const std::uint64_t quarter = table_.capacity(Tier::device).value / kBlockBytes.value / 4;
+  if (options_.whole_tensors_of) tensors_.emplace(*options_.whole_tensors_of);
   options_.chunk_blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quarter, 1, options_.chunk_blocks));
 }
 
@@ -52,6 +53,7 @@ void Migration::retain(BlockRange blocks) {
     ready_frames_.erase(block);
   });
   foresight_.used(blocks);
+  if (blocks.count > 0 && on_device(table_.state(blocks.first))) uses_tensor(blocks);
 }
 
 void Migration::hold(BlockRange blocks) {
@@ -62,6 +64,7 @@ void Migration::hold(BlockRange blocks) {
 }
 
 void Migration::release(BlockRange blocks, std::vector<Command>& out) {
+  if (tensors_) tensors_->gone(blocks);
   for_each_block(blocks, [&](BlockId block) {
     table_.release(block);
     if (!table_.live(block)) bury(block, out);
@@ -312,6 +315,7 @@ bool Migration::plan_eviction(BlockRange blocks, Tier to) {
 
 bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   drop_planned_evictions(blocks);
+  uses_tensor(blocks);
   bool any = false;
   while (blocks.count > 0) {  // Victims may have scattered the tensor over both tiers: one wish for each run.
     const BlockState state = table_.state(blocks.first);
@@ -387,7 +391,27 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
   if (births_ahead_ && !table_.dead()) evict_ahead(*births_ahead_, out);  // What is dead makes room at once.
 }
 
+void Migration::uses_tensor(BlockRange blocks) {
+  if (tensors_) tensors_->used(blocks, bytes_of(blocks));
+}
+
+// Where whole tensors leave: what is wanted has no room yet, or what leaves for it has not left.
+bool Migration::awaits_victims(std::vector<Command>& out) {
+  Bytes needed;
+  for (const Wish& wish : urgent_)
+    for_each_block(wish.rest, [&](BlockId block) {
+      const BlockState state = table_.state(block);
+      if (state == BlockState::stored || state == BlockState::empty) needed += table_.bytes(block);
+    });
+  use_dead(needed, out);
+  return table_.room(Tier::device) < needed ||
+         std::ranges::any_of(
+             flights_,
+             [](const Flight& flight) { return flight.move.to != Tier::device && flight.by.urgency != Urgency::plan; });
+}
+
 bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
+  if (tensors_ && !urgent_.empty() && awaits_victims(out)) return false;
   std::size_t kept = 0;
   bool room_left = true;  // Whoever came first gets the room first: a small wish must not starve a large one.
   for (std::size_t at = 0; at < urgent_.size(); ++at) {

@@ -17,6 +17,7 @@
 #include "executor/machine.h"
 #include "executor/move_queue.h"
 #include "executor/protection.h"
+#include "executor/tensor_victims.h"
 #include "memory/page_table.h"
 
 namespace spillway {
@@ -29,6 +30,8 @@ struct MigrationOptions {
   bool host_keeps_copies = false;       // copies are kept in host memory as on the SSD; false: frames themselves move
   std::uint32_t chunk_blocks = 16;      // the most that one Move carries
   std::uint32_t planned_in_flight = 1;  // with so many blocks in flight on a link no planned move is started on it
+  // Whole tensors leave, for others one after the other: what is wanted arrives once enough has left.
+  std::optional<Bytes> whole_tensors_of = {};  // at least so large; nothing: blocks leave
 };
 
 // Why nothing can go on: without a remedy of ours, so the run ends with it.
@@ -95,6 +98,8 @@ class Migration {
   void expect(std::span<const std::vector<BlockRange>> births, std::vector<Command>& out);
   void touched(BlockId parked) { table_.touched(parked); }
   void drop_planned_prefetches();
+  // A kernel uses all of a tensor.
+  void uses_tensor(BlockRange blocks);
   // Somebody writes to these blocks from now on: copies below are worth nothing.
   void written(BlockRange blocks, std::vector<Command>& out);
   // From now on room is made for planned prefetches, and for so much that will be made: blocks leave that nothing
@@ -197,6 +202,8 @@ class Migration {
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
+  bool awaits_victims(std::vector<Command>& out);
+  bool evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out);
   void evict_ahead(Bytes needed, std::vector<Command>& out);
   void use_dead(Bytes needed, std::vector<Command>& out);
   void evict_idle(Bytes needed, std::vector<Command>& out);
@@ -234,6 +241,7 @@ class Migration {
   PerLink<std::uint32_t> planned_in_flight_;  // blocks
   std::vector<Flight> flights_;
   std::vector<Held> held_;
+  std::optional<TensorVictims> tensors_;
   PerLink<Bytes> moved_;
   Bytes dropped_clean_;
   PerTier<std::uint32_t> failed_writes_;  // in a row; those under way when one failed count as that one

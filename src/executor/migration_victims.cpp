@@ -20,7 +20,7 @@ void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
 
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
-  const Bytes ahead = kBlockBytes * (kChunksAhead * options_.chunk_blocks);
+  const Bytes ahead = tensors_ ? table_.capacity(Tier::device) : kBlockBytes * (kChunksAhead * options_.chunk_blocks);
   bool some_left = false;
   Bytes needed;
   for (const Wish& wish : urgent_) {
@@ -29,14 +29,42 @@ bool Migration::make_room(std::vector<Command>& out) {
       const BlockState state = table_.state(block);
       if (state != BlockState::stored && state != BlockState::empty) continue;
       needed += table_.bytes(block);
-      while (table_.room(Tier::device) + table_.leaving() < needed) {
+      while (!tensors_ && table_.room(Tier::device) + table_.leaving() < needed) {
         const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
         if (!evict_one(needed, wish.by, stuck, out)) return some_left;
         some_left = true;
       }
     }
   }
+  while (tensors_ && table_.room(Tier::device) + table_.leaving() < needed) {
+    if (!evict_tensor(needed, flights_.empty() && !some_left, out)) return some_left;
+    some_left = true;
+  }
   return some_left;
+}
+
+bool Migration::evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out) {
+  const auto may_leave = [&](BlockRange blocks) {
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+      if (table_.pinned(block) || table_.shared(block) || table_.state(block) == BlockState::arriving) return false;
+    return true;
+  };
+  const Bytes missing = needed - (table_.room(Tier::device) + table_.leaving());
+  const auto victim = tensors_->take(missing, may_leave);
+  if (!victim) {
+    if (stuck) failure_ = Failure{Failure::Kind::device_too_small, missing};
+    return false;
+  }
+  for (BlockId block = victim->first; block < victim->end(); ++block.value) {
+    if (!on_device(table_.state(block))) continue;
+    const auto to = victim_tier(block, out);
+    if (!to) {
+      if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(block)};
+      return false;
+    }
+    leave(block, *to, {.urgency = Urgency::need}, out);
+  }
+  return true;
 }
 
 void Migration::evict_ahead(Bytes needed, std::vector<Command>& out) {

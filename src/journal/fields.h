@@ -36,7 +36,7 @@ void fields(auto& code, IsOneOf<KernelReady, FollowedPlan, Beginning> auto& one)
   auto& [a, b, c, d, e, f] = one;
   code(a, b, c, d, e, f);
 }
-void fields(auto& code, IsOneOf<Move, MigrationOptions> auto& one) {
+void fields(auto& code, IsOneOf<Move> auto& one) {
   auto& [a, b, c, d, e, f, g] = one;
   code(a, b, c, d, e, f, g);
 }
@@ -45,6 +45,10 @@ void fields(auto& code, IsOneOf<Move, MigrationOptions> auto& one) {
 void fields(auto& code, IsOneOf<Allocated> auto& event) {
   auto& [tensor, blocks, label, keeps_bytes] = event;  // No run tells that it keeps bytes.
   code(tensor, blocks, label);
+}
+void fields(auto& code, IsOneOf<MigrationOptions> auto& options) {
+  auto& [a, b, c, d, e, f, g, whole_tensors_of] = options;  // No run moves whole tensors.
+  code(a, b, c, d, e, f, g);
 }
 // No run follows a plan whose commands have delays, or that kernels wait for.
 void fields(auto& code, IsOneOf<Eviction> auto& eviction) {
@@ -58,7 +62,7 @@ void fields(auto& code, IsOneOf<Prefetch> auto& prefetch) {
 // The executor looks at the commands alone; the policy is for people.
 void fields(auto& code, IsOneOf<Plan> auto& plan) {
   auto& [policy, trace_name, trace_hash, trace_shape, machine_name, machine_hash, overrides, evictions, prefetches,
-         recomputations, over, seconds] = plan;
+         recomputations, over, shortfall, seconds] = plan;
   code(policy, evictions, prefetches);
 }
 

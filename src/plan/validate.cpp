@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "plan/recomputation.h"
 
 namespace spillway {
 namespace {
@@ -201,6 +202,11 @@ Result<> validate_plan(const Plan& plan, const Trace& trace, const std::string& 
   if (plan.trace_hash != trace_hash)
     return fail(Errc::bad_input, fmt::format("{}: it was made for trace {} ({}), not for {} ({}); plan this trace anew",
                                              where, plan.trace_name, plan.trace_hash, trace.name, trace_hash));
+  if (!plan.recomputations.empty()) {
+    TRY(const Recomputed program, with_recomputations(trace, plan, where));
+    const Lifetimes of_program = analyse_lifetimes(program.trace);
+    return Validator(program.plan, where, program.trace, of_program, machine, uses_host).run();
+  }
   return Validator(plan, where, trace, lifetimes, machine, uses_host).run();
 }
 

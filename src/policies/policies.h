@@ -31,6 +31,9 @@ Plan plan_furthest(const Problem& problem);        // furthest.cpp
 Plan plan_furthest_ahead(const Problem& problem);  // furthest.cpp
 Plan plan_furthest_lean(const Problem& problem);   // furthest.cpp
 
+Plan plan_vdnn(const Problem& problem);         // vdnn.cpp
+Plan plan_flashneuron(const Problem& problem);  // flashneuron.cpp
+
 struct Policy {
   std::string_view name, summary;
   PolicyTraits traits;  // with its parameters
@@ -67,6 +70,22 @@ inline constexpr std::array kPolicies{
            "furthest-ahead that rather waits than moves more, above all to the SSD",
            {},
            plan_furthest_lean},
+    Policy{"vdnn",
+           "vDNN: what convolutions read leaves during them, and comes back kernel by kernel",
+           {.kernels_fault = false, .uses_ssd = false, .whole_tensors_leave = true},
+           plan_vdnn},
+    Policy{"flashneuron",
+           "FlashNeuron: the forward pass's first tensors go to the SSD and come back in the backward pass",
+           {.kernels_fault = false, .uses_host = false, .whole_tensors_leave = true},
+           plan_flashneuron},
+    Policy{"lms",
+           "IBM's Large Model Support: without room an inactive tensor leaves, the oldest first, and all wait",
+           {.kernels_fault = false, .uses_ssd = false, .whole_tensors_leave = true, .least_victim = Bytes{1 << 20}},
+           nullptr},
+    Policy{"lms-mod",
+           "LMS as DeepUM's authors changed it against fragments: the same here, where nothing fragments",
+           {.kernels_fault = false, .uses_ssd = false, .whole_tensors_leave = true, .least_victim = Bytes{1 << 20}},
+           nullptr},
 };
 
 // Whether a real run can follow it: kernels start before all that they touch is known, so they must be able to fault.

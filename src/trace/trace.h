@@ -40,6 +40,14 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
+// A kernel that can run once more with the same result: it draws no random numbers, and each of its writes covers its
+// tensor, or is left out then (running statistics).
+struct Replayable {
+  std::vector<TensorId> omits = {};
+
+  friend bool operator==(const Replayable&, const Replayable&) = default;
+};
+
 // One operator execution on the device. Its id is its place in Trace::kernels.
 struct Kernel {
   std::string name;
@@ -48,8 +56,9 @@ struct Kernel {
   Nanos gap = {};  // host time between the end of the kernel before and this one's start
   std::vector<Access> reads = {};
   std::vector<Access> writes = {};
-  std::vector<TensorId> frees = {};  // tensors that die when this kernel has ended
-  std::optional<double> flops = {};  // floating-point operations, where known
+  std::vector<TensorId> frees = {};       // tensors that die when this kernel has ended
+  std::optional<double> flops = {};       // floating-point operations, where known
+  std::optional<Replayable> replay = {};  // if it can be replayed, as far as is known
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -61,6 +61,10 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
       if (policy.plan != nullptr) {
         plan = policy.plan({trace, lifetimes, model});
         plan->trace_hash = "hash";
+        if (plan->shortfall > Bytes{}) {
+          RC_ASSERT(!fits);
+          continue;
+        }
         const auto valid = validate_plan(*plan, trace, "hash", lifetimes, model, policy.traits.uses_host);
         if (!valid) RC_FAIL(valid.error().message);
       }

@@ -111,6 +111,12 @@ double Links::step_ns() {
   return step;
 }
 
+bool Links::is_busy() const {
+  return std::ranges::any_of(ways_, [](const Way& way) {
+    return std::ranges::any_of(way.queues, [](const std::deque<Job>& queue) { return !queue.empty(); });
+  });
+}
+
 std::optional<Nanos> Links::next_change() {
   const double step = step_ns();
   if (std::isinf(step)) return std::nullopt;

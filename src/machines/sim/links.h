@@ -35,6 +35,7 @@ class Links {
   void start(const Move& move, Bytes bytes);
   std::optional<Move> cancel(MoveId move);  // the move, if it was under way
 
+  bool is_busy() const;  // something is under way
   // When something happens next if nothing is started or cancelled until then: a latency is over or a move has ended.
   std::optional<Nanos> next_change();
   // Lets time pass up to `to`, which must not lie behind next_change(); appends the moves that have ended.

@@ -139,6 +139,7 @@ Result<Stamped> SimMachine::wait() {
     if (!next)
       return fail(Errc::bad_input, "the simulation is stuck: kernel '" + trace_.kernels[kernel_].name +
                                        "' waits and nothing moves; this is a bug of Spillway");
+    if (step_ == Step::computing && links_.is_busy()) iterations_.back().hidden += *next - now_;
     now_ = *next;
     if (now_ > kEnd)
       return fail(
@@ -180,7 +181,7 @@ void SimMachine::begin_iteration() {
   } else {
     carry_over();
   }
-  iterations_.push_back({.begin = now_, .end = now_});
+  iterations_.push_back({.begin = now_, .end = now_, .hidden = {}});
   kernel_ = 0;
   step_ = Step::gap;
   deadline_ = now_ + trace_.kernels.front().gap;

@@ -15,6 +15,7 @@
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
 #include "machines/sim/sim_machine.h"
+#include "plan/recomputation.h"
 
 namespace spillway {
 namespace {
@@ -40,7 +41,8 @@ LinkRates link_rates(const MachineModel& machine) {
 
 PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits) {
   if (traits.unlimited_device) return {kUnlimited, kUnlimited, kUnlimited};
-  return {machine.device.memory, traits.uses_host ? machine.host.memory : Bytes{}, machine.ssd_capacity()};
+  return {machine.device.memory, traits.uses_host ? machine.host.memory : Bytes{},
+          traits.uses_ssd ? machine.ssd_capacity() : Bytes{}};
 }
 
 // The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
@@ -127,11 +129,16 @@ Bytes largest_working_set(const Trace& trace, const Layout& layout) {
   return largest;
 }
 
+std::optional<Bytes> whole_tensors_of(const PolicyTraits& traits) {
+  return traits.whole_tensors_leave ? std::optional(traits.least_victim) : std::nullopt;
+}
+
 // What is measured of one iteration.
 struct Measured {
   Nanos time;
   std::uint64_t residency = 0;
   std::uint64_t stalled_kernels = 0, faults = 0;
+  Nanos hidden;
   PerLink<Bytes> moved;
   Bytes dropped_clean;
 };
@@ -169,12 +176,14 @@ Measured mean_of_last(const std::vector<Measured>& all) {
     sum.time += all[at].time;
     sum.stalled_kernels += all[at].stalled_kernels;
     sum.faults += all[at].faults;
+    sum.hidden += all[at].hidden;
     sum.dropped_clean += all[at].dropped_clean;
     for_each_link([&](Tier from, Tier to) { sum.moved(from, to) += all[at].moved(from, to); });
   }
   sum.time.value /= count;
   sum.stalled_kernels /= count;
   sum.faults /= count;
+  sum.hidden.value /= count;
   sum.dropped_clean.value /= count;
   for_each_link([&](Tier from, Tier to) { sum.moved(from, to).value /= count; });
   return sum;
@@ -207,18 +216,32 @@ void add_iteration(FollowedPlan& known, const Trace& trace, const Lifetimes& lif
   }
 }
 
+// The ideal iteration is the one without replays.
+Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineModel& machine,
+                                              const PolicyTraits& traits, const Plan& plan) {
+  TRY(const Recomputed program, with_recomputations(trace, plan, "plan"));
+  TRY(SimulationResult result,
+      simulate(program.trace, analyse_lifetimes(program.trace), machine, traits, &program.plan));
+  result.ideal = excess(result.ideal, program.replaying);
+  result.recomputed_kernels = program.replays();
+  result.recompute = program.replaying;
+  return result;
+}
+
 }  // namespace
 
 PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine, const PolicyTraits& traits) {
   const PerTier<Bytes> limits = capacity(machine, traits);
   PerTier<Bytes> missing;
   if (!traits.kernels_fault) missing.device = excess(std::ranges::max(lifetimes.working_set), limits.device);
-  missing.ssd = excess(std::ranges::max(lifetimes.live), limits.device + limits.host + limits.ssd);
+  (traits.uses_ssd ? missing.ssd : missing.host) =
+      excess(std::ranges::max(lifetimes.live), limits.device + limits.host + limits.ssd);
   return missing;
 }
 
 Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
                                   const PolicyTraits& traits, const Plan* plan, Foreknowledge foreknowledge) {
+  if (plan != nullptr && !plan->recomputations.empty()) return simulate_recomputing(trace, machine, traits, *plan);
   SimulationResult result;
   for (const Kernel& kernel : trace.kernels) result.ideal += kernel.gap + kernel.duration;
   result.shortfall = shortfall(lifetimes, machine, traits);
@@ -259,14 +282,15 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   if (placed.missing > Bytes{}) {
     // The tiers would hold all bytes, but not in whole blocks.
     result.feasible = false;
-    result.shortfall.ssd = placed.missing;
+    (traits.uses_ssd ? result.shortfall.ssd : result.shortfall.host) = placed.missing;
     return result;
   }
   Executor executor(page_table(layout, placed.tiers, limits),
                     {.kernels_fault = traits.kernels_fault,
                      .migration = {.victims_to_host = traits.uses_host,
                                    .keeps_copies = traits.keeps_copies,
-                                   .host_keeps_copies = machine.host.keeps_copies != 0}},
+                                   .host_keeps_copies = machine.host.keeps_copies != 0,
+                                   .whole_tensors_of = whole_tensors_of(traits)}},
                     traits.online ? traits.online(limits.device, traits.parameters) : nullptr);
   std::vector<Command> commands;
   if (plan != nullptr) {
@@ -288,8 +312,10 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     if (const auto& failure = executor.failure()) {
       // Blocks in flight count twice, so a run may fail though everything would just fit.
       result.feasible = false;
-      (failure->kind == Failure::Kind::device_too_small ? result.shortfall.device : result.shortfall.ssd) =
-          failure->bytes;
+      const Tier tier = failure->kind == Failure::Kind::device_too_small ? Tier::device
+                        : traits.uses_ssd                                ? Tier::ssd
+                                                                         : Tier::host;
+      result.shortfall[tier] = failure->bytes;
       return result;
     }
     sim.submit(commands);
@@ -299,6 +325,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                         .residency = residency(executor.table(), sim.layout()),
                         .stalled_kernels = record.stalled_kernels,
                         .faults = record.faults,
+                        .hidden = record.hidden,
                         .moved = difference(executor.moved(), moved_before),
                         .dropped_clean = executor.dropped_clean() - dropped_before});
     moved_before = executor.moved();
@@ -313,6 +340,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   result.cold_iteration = measured.front().time;
   result.stalled_kernels = final.stalled_kernels;
   result.faults = final.faults;
+  result.hidden = final.hidden;
   result.moved = final.moved;
   result.dropped_clean = final.dropped_clean;
   result.iterations = static_cast<std::uint32_t>(measured.size());

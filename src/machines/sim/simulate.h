@@ -26,8 +26,11 @@ struct SimulationResult {
   Bytes dropped_clean;           // left the device without being copied, since the SSD had the same bytes already
   PerTier<Bytes> peak;           // of all iterations
   std::uint32_t iterations = 0;  // simulated
-  std::uint32_t warmup_iterations = 0;  // before the steady one
-  std::uint64_t skipped_commands = 0;   // of all iterations: the tensor was not where the plan expected it
+  std::uint32_t warmup_iterations = 0;   // before the steady one
+  std::uint64_t recomputed_kernels = 0;  // in each iteration, and their durations
+  Nanos recompute;
+  Nanos hidden;                        // while something moved, a kernel computed
+  std::uint64_t skipped_commands = 0;  // of all iterations: the tensor was not where the plan expected it
 
   Nanos stall() const { return excess(iteration, ideal); }
   double percent_of_ideal() const { return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration); }

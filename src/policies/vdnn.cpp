@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "policies/policies.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::string_view kConvolution = "conv";
+
+bool is_convolution(const Kernel& kernel) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  return !std::ranges::search(kernel.name, kConvolution, same).empty();
+}
+
+std::optional<KernelId> next_of(std::uint32_t at, const Trace& trace) {
+  return at + 1 < trace.kernels.size() ? std::optional(KernelId{at + 1}) : std::nullopt;
+}
+
+}  // namespace
+
+// vDNN's vDNN_conv, as its reviews (TENSILE section VI, G10 section 8) and TENSILE's authors' code describe it: what a
+// convolution reads for the last time in the forward pass leaves while the convolution runs, and the next kernel waits
+// for that. In the backward pass each kernel brings what the next one reads that misses something, no further than to
+// the next convolution; the kernel after it waits.
+Plan plan_vdnn(const Problem& problem) {
+  const Trace& trace = problem.trace;
+  const auto kernels = static_cast<std::uint32_t>(trace.kernels.size());
+  std::vector<std::optional<std::uint32_t>> last_forward(trace.tensors.size()), first_backward(trace.tensors.size());
+  for (std::uint32_t at = 0; at < kernels; ++at) {
+    const bool forward = trace.kernels[at].phase == Phase::forward;
+    const auto note = [&](const Access& access) {
+      const std::uint32_t tensor = access.tensor.value;
+      if (forward)
+        last_forward[tensor] = at;
+      else if (!first_backward[tensor])
+        first_backward[tensor] = at;
+    };
+    std::ranges::for_each(trace.kernels[at].reads, note);
+    std::ranges::for_each(trace.kernels[at].writes, note);
+  }
+  Plan plan;
+  if (std::ranges::max(problem.lifetimes.live) <= problem.machine.device.memory) return plan;
+  std::set<TensorId> absent;
+  Bytes away;
+  for (std::uint32_t at = 0; at < kernels; ++at) {
+    const Kernel& kernel = trace.kernels[at];
+    if (kernel.phase != Phase::forward || !is_convolution(kernel)) continue;
+    for (const Access& read : kernel.reads) {
+      const Tensor& tensor = trace[read.tensor];
+      const auto used_next = first_backward[read.tensor.value];
+      const bool writes_it =
+          std::ranges::any_of(kernel.writes, [&](const Access& write) { return write.tensor == read.tensor; });
+      // One that the next kernel reads again would come back at once.
+      if (tensor.persistent || tensor.bytes < kLeastMovedBytes || writes_it || last_forward[read.tensor.value] != at ||
+          !used_next || *used_next <= at + 1 || away + tensor.bytes > problem.machine.host.memory ||
+          !absent.insert(read.tensor).second)
+        continue;
+      away += tensor.bytes;
+      plan.evictions.push_back({.tensor = read.tensor,
+                                .after = {at},
+                                .to = Tier::host,
+                                .delay = {},
+                                .during = true,
+                                .awaited_by = next_of(at, trace)});
+    }
+  }
+  const auto reads_absent = [&](std::uint32_t at) {
+    std::vector<TensorId> tensors;
+    for (const Access& read : trace.kernels[at].reads)
+      if (absent.contains(read.tensor) && std::ranges::find(tensors, read.tensor) == tensors.end())
+        tensors.push_back(read.tensor);
+    return tensors;
+  };
+  const auto has_come = [&](const Access& access) { absent.erase(access.tensor); };
+  for (std::uint32_t at = 0; at < kernels && !absent.empty(); ++at) {
+    const Kernel& kernel = trace.kernels[at];
+    if (kernel.phase == Phase::forward) continue;
+    std::ranges::for_each(kernel.reads, has_come);  // It waits for what it misses.
+    std::ranges::for_each(kernel.writes, has_come);
+    for (std::uint32_t next = at + 1; next < kernels; ++next) {
+      const std::vector<TensorId> missing = reads_absent(next);
+      for (const TensorId tensor : missing) {
+        plan.prefetches.push_back({.tensor = tensor, .at = {at}, .delay = {}, .awaited_by = next_of(at, trace)});
+        absent.erase(tensor);
+      }
+      if (!missing.empty() || is_convolution(trace.kernels[next])) break;
+    }
+  }
+  return plan;
+}
+
+}  // namespace spillway
