@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Trains a vision transformer (ViT-S/16) on random images, with AdamW. A plain PyTorch script: it knows nothing of Spillway."""
+"""Trains a vision transformer on random images, with AdamW: ViT-S/16, or with `--width 1024 --layers 24` ViT-L/16. A plain PyTorch
+script: it knows nothing of Spillway."""
 
 import argparse
 import hashlib
@@ -50,7 +51,7 @@ class Vit(nn.Module):
 def weights_hash(model):
     digest = hashlib.sha256()
     for tensor in model.state_dict().values():
-        digest.update(tensor.detach().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -60,18 +61,21 @@ def main():
     parser.add_argument("--batch", type=int, default=16, help="images a step (default %(default)s)")
     parser.add_argument("--size", type=int, default=224, help="pixels an image is wide and high (default %(default)s)")
     parser.add_argument("--layers", type=int, default=12, help="layers of 1.8 million parameters (default %(default)s)")
+    parser.add_argument("--width", type=int, default=384, help="a multiple of 64 (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    parser.add_argument("--device", default="cpu", help="as PyTorch names it (default %(default)s)")
     options = parser.parse_args()
 
     torch.manual_seed(options.seed)
     torch.use_deterministic_algorithms(True)
     torch.ones(1).sqrt()  # Where two threads are its first callers, MKL may take a coarse one in one of them (pytorch/pytorch#188792).
-    model = Vit(classes=1000, size=options.size, patch=16, width=384, heads=6, layers=options.layers)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    model = Vit(classes=1000, size=options.size, patch=16, width=options.width, heads=options.width // 64, layers=options.layers)
+    model.to(options.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)  # That would make another copy of all weights.
     for step in range(options.steps):
         start = time.perf_counter()
-        images = torch.randn(options.batch, 3, options.size, options.size)
-        labels = torch.randint(1000, (options.batch,))
+        images = torch.randn(options.batch, 3, options.size, options.size).to(options.device)
+        labels = torch.randint(1000, (options.batch,)).to(options.device)
         optimizer.zero_grad()
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
