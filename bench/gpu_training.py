@@ -1,118 +1,119 @@
 #!/usr/bin/env python3
-"""Trains the examples on a GPU with parts of the memory that they use, beside plain PyTorch and beside torch.autograd.graph.save_on_cpu:
+"""Trains the examples on a GPU with parts of the memory that they use, beside plain PyTorch, torch.autograd.graph.save_on_cpu and FSDP2 with
+CPUOffloadPolicy, and says of each target whether it holds:
 
-    bench/gpu_training.py SPILLWAY [--models gpt,resnet] [--parts 110,75,50,25] [--steps 12] [--within SECONDS] [--json FILE]
+    bench/gpu_training.py SPILLWAY [--within SECONDS] [--only MODEL,...] [--json FILE]
 
-Each run is a process of its own. Losses and weights must be those of plain PyTorch, to the bit. Exit status 1: some were not, or
-not all was reached; 77: there is no GPU. `--through "strict_device.py LIBRARY" --device strict` tries the program without a GPU."""
+Each run is a process of its own. The most telling come first, and it stops in time. FILE has all that was found. If it is there already, only
+what is missing is asked: so a second call goes on. What another build or other examples have found is asked again.
+
+Exit status 0: all holds, 1: something does not, or was not reached, 77: there is no GPU. Without a GPU, the program itself can be tried:
+--small --device strict --through "tests/torch/device/strict_device.py LIBRARY"."""
 
 import argparse
+import dataclasses
+import glob
+import hashlib
 import json
 import os
-import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-MODELS = {"gpt": ["train_gpt.py", "--batch", "8", "--length", "512"], "resnet": ["train_resnet.py", "--batch", "64", "--size", "224"],
-          "small": ["train_gpt.py", "--layers", "2", "--width", "256", "--batch", "2", "--length", "32", "--words", "1000"]}
-SAVE_ON_CPU = "import runpy, sys, torch\nsys.argv = sys.argv[1:]\nwith torch.autograd.graph.save_on_cpu(pin_memory=True):\n    runpy.run_path(sys.argv[0], run_name='__main__')\n"
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpu"))
 
+import verdicts
+from models import RANDOM, SMALL, large_for, order
+from runs import EXAMPLES, HERE, Runs
 
-class Bench:
-    def __init__(self, options):
-        self.options, self.deadline = options, time.monotonic() + options.within
-        # What PyTorch asks for before cuBLAS gives the same bits each time.
-        self.environment = {**os.environ, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-
-    def run(self, *command):
-        left = self.deadline - time.monotonic()
-        if left < 5:
-            return None
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=left, env=self.environment)
-        except subprocess.TimeoutExpired:
-            return None
-        times = [float(found) for found in re.findall(r" seconds ([0-9.]+)", done.stdout)]
-        lines = [line.partition(" seconds")[0] for line in done.stdout.splitlines()]
-        if done.returncode != 0 or len(times) < 4:
-            return {"error": done.stderr[-2000:] or f"status {done.returncode}"}
-        return {"seconds": statistics.median(times[len(times) // 2:]), "lines": lines}
-
-    def limited(self, part, peak, *command):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "report.json")
-            memory = ["--device-memory", f"{peak * part // 100 >> 20}MiB"] if part else []
-            device = "cuda" if self.options.device == "strict" else self.options.device
-            ran = self.run(self.options.spillway, "run", "--quiet", "--device", device, *memory, "--json", path, "--", *command)
-            if ran is not None and os.path.exists(path):
-                with open(path, encoding="utf-8") as file:
-                    ran["report"] = json.load(file)
-            return ran
+CARD = """
+import torch
+if not torch.cuda.is_available(): raise SystemExit(77)
+print(torch.cuda.get_device_properties(0).total_memory, torch.cuda.get_device_name(0), "torch", torch.__version__)
+"""
 
 
-def row(name, ran, plain):
-    if ran is None:
-        return f"{name:<24} not reached"
-    if "error" in ran:
-        return f"{name:<24} failed: {(ran.get('report') or {}).get('error') or ran['error'].strip().splitlines()[-1]}"
-    report = ran.get("report") or {}
-    plan = (report.get("plan") or {}).get("policy") or "-"
-    stall = f"{report['stall_seconds']:.2f}" if report else ""
-    same = "same bits" if ran["lines"] == plain["lines"] else "DIFFERENT"
-    return f"{name:<24} {ran['seconds']:>9.3f} s {ran['seconds'] / plain['seconds']:>6.2f}  {same:<10} {stall:>8}  {plan}"
+def card():
+    """The bytes of its memory and what it is, or None. A process of its own asks: who asks keeps some of it."""
+    done = subprocess.run([sys.executable, "-c", CARD], capture_output=True, text=True)
+    if done.returncode == 0:
+        memory, name = done.stdout.strip().split(maxsplit=1)
+        return int(memory), name
+    print("there is no GPU that PyTorch can use" if done.returncode == 77 else f"PyTorch cannot be asked for a GPU: {done.stderr.strip()[-300:]}")
+    return None
 
 
-def train(bench, model):
-    options = bench.options
-    name, *arguments = MODELS[model]
-    script = [os.path.join(HERE, "..", "examples", name), *arguments, "--steps", str(options.steps), "--device", options.device]
-    command = [sys.executable, *options.through.split(), *script]
-    results = {"plain": bench.run(*command)}
-    plain = results["plain"]
-    if plain is None or "error" in plain:
-        print(row(f"{model} plain", plain, plain), flush=True)
-        return results
-    print(f"{model:<24} {'a step':>11} {'ratio':>6}  {'':<10} {'waited':>8}  plan\n{row('plain PyTorch', plain, plain)}", flush=True)
-    if not options.through:
-        results["save_on_cpu"] = bench.run(sys.executable, "-c", SAVE_ON_CPU, *script)
-        print(row("save_on_cpu", results["save_on_cpu"], plain), flush=True)
-    results["unlimited"] = bench.limited(None, 0, *command)
-    print(row("spillway, no limit", results["unlimited"], plain), flush=True)
-    peak = ((results["unlimited"] or {}).get("report") or {}).get("peak_device_bytes")
-    for part in map(int, options.parts.split(",")) if peak else []:
-        results[part] = bench.limited(part, peak, *command)
-        print(row(f"spillway, {part} %", results[part], plain), flush=True)
-    return results
+def fingerprint(spillway, name):
+    """Of all that the figures depend on."""
+    folder = os.path.dirname(os.path.abspath(spillway))
+    files = [spillway, *glob.glob(f"{folder}/libspillway*.so"), *glob.glob(f"{folder}/src/hook/**/libspillway*.so", recursive=True),
+             *glob.glob(f"{EXAMPLES}/*.py"), *glob.glob(f"{HERE}/*.py")]
+    digest = hashlib.sha256(name.encode())
+    for file in sorted(files):
+        with open(file, "rb") as opened:
+            digest.update(opened.read())
+    return digest.hexdigest()
+
+
+def found_before(path, of):
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        before = json.load(file)
+    if before["of"] != of:
+        print(f"{path} is of another build, of other examples or of another GPU: all is asked again")
+        return {}
+    reached = {model: {run: ran for run, ran in runs.items() if "not_reached" not in ran} for model, runs in before["results"].items()}
+    print(f"{sum(map(len, reached.values()))} runs are in {path} already")
+    return reached
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("spillway")
-    parser.add_argument("--models", default="gpt,resnet")
-    parser.add_argument("--parts", default="110,75,50,25", help="per cent of the peak")
-    parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--within", type=float, default=900, help="seconds, all together")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--through", default="", help="a program that runs the script")
-    parser.add_argument("--json")
+    parser.add_argument("--within", type=float, default=530, help="seconds, all together (default %(default)s)")
+    parser.add_argument("--only", help="these models, with commas between them, of: " + ", ".join([*SMALL, RANDOM]))
+    parser.add_argument("--programs", type=int, default=1000, help="random ones (default %(default)s)")
+    parser.add_argument("--device", default="cuda", help="as PyTorch names it (default %(default)s)")
+    parser.add_argument("--through", default="", help="a program that runs the scripts")
+    parser.add_argument("--small", action="store_true", help="small models")
+    parser.add_argument("--json", metavar="FILE", help="write all that was found there, after each run")
     options = parser.parse_args()
-    if not options.through:
-        import torch
-        if not torch.cuda.is_available():
-            print("there is no GPU that PyTorch can use")
-            return 77
-    bench = Bench(options)
-    results = {model: train(bench, model) for model in options.models.split(",")}
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-    good = all(ran is not None and ran.get("lines") and ran["lines"] == of_model["plain"]["lines"]
-               for of_model in results.values() for name, ran in of_model.items() if name != "save_on_cpu")
-    return 0 if good else 1
+
+    memory, name = (0, options.device) if options.small else card() or (None, "")
+    if memory is None:
+        return 77
+    models = SMALL if options.small else large_for(memory)
+    asked = order(models)
+    if options.only:
+        only = options.only.split(",")
+        if unknown := set(only) - {*models, RANDOM}:
+            parser.error(f"argument --only: there is no {', '.join(unknown)}")
+        asked = [(model, run) for model, run in asked if model in only]
+    of = fingerprint(options.spillway, name)
+    results = found_before(options.json, of)
+    print(f"on {name}: {len(asked)} runs within {options.within:.0f} s", flush=True)
+    with tempfile.TemporaryDirectory() as options.folder:
+        runs = Runs(options, models, results)
+        for model, run in asked:
+            runs.ask(model, run)
+            print(verdicts.line_of(model, run, models.get(model), results[model]), flush=True)
+            found = verdicts.verdicts_of(models, results, asked)
+            if options.json:
+                write(options.json, {"of": of, "device": name, "results": results, "figures": figures(models, results),
+                                     "verdicts": [dataclasses.asdict(verdict) for verdict in found]})
+    print("\n" + verdicts.table_of(found))
+    return 0 if all(verdict.verdict in (verdicts.HOLDS, verdicts.NO_USE) for verdict in found) else 1
+
+
+def figures(models, results):
+    return {model: {run: verdicts.figures_of(models.get(model), run, runs) for run in runs} for model, runs in results.items()}
+
+
+def write(path, everything):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(everything, file, indent=1)
+    os.replace(path + ".new", path)  # Whole, if this process is ended meanwhile.
 
 
 if __name__ == "__main__":

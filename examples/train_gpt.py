@@ -91,7 +91,7 @@ def main():
         loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
         loss.backward()
         optimizer.step()
-        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.3f}", flush=True)
+        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.4f}", flush=True)
     print("weights", weights_hash(model), flush=True)
 
 

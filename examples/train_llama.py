@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 SIZES = {  # layers, width, heads, heads of keys and values, width of the perceptron, words
-    "tiny": (2, 256, 4, 2, 688, 1000),
+    "tiny": (4, 512, 8, 4, 1376, 4000),
     "1b": (16, 2048, 32, 8, 8192, 128256),
     "3b": (28, 3072, 24, 8, 8192, 128256),
     "7b": (32, 4096, 32, 32, 11008, 32000),
@@ -141,7 +141,7 @@ def main():
             loss = F.cross_entropy(model(text[:, :-1]).flatten(0, 1).float(), text[:, 1:].flatten())
         loss.backward()
         optimizer.step()
-        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.3f}", flush=True)
+        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.4f}", flush=True)
     if not options.no_hash:
         print("weights", weights_hash(model), flush=True)
 

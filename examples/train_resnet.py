@@ -71,7 +71,7 @@ def main():
         loss = F.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
-        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.3f}", flush=True)
+        print(f"step {step} loss {loss.item().hex()} seconds {time.perf_counter() - start:.4f}", flush=True)
     print("weights", weights_hash(model), flush=True)
 
 
