@@ -16,6 +16,7 @@ import glob
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,13 +35,15 @@ print(torch.cuda.get_device_properties(0).total_memory, torch.cuda.get_device_na
 
 
 def card():
-    """The bytes of its memory and what it is, or None. A process of its own asks: who asks keeps some of it."""
+    """The bytes of its memory and what it is. A process of its own asks: who asks keeps some of it."""
     done = subprocess.run([sys.executable, "-c", CARD], capture_output=True, text=True)
-    if done.returncode == 0:
-        memory, name = done.stdout.strip().split(maxsplit=1)
-        return int(memory), name
-    print("there is no GPU that PyTorch can use" if done.returncode == 77 else f"PyTorch cannot be asked for a GPU: {done.stderr.strip()[-300:]}")
-    return None
+    if done.returncode == 77:
+        print("there is no GPU that PyTorch can use")
+        sys.exit(77)
+    if done.returncode != 0:
+        sys.exit(f"PyTorch could not be asked for a GPU; which Python has it?\n{done.stderr[-2000:]}")
+    memory, name = done.stdout.strip().split(maxsplit=1)
+    return int(memory), name
 
 
 def fingerprint(spillway, name):
@@ -80,9 +83,8 @@ def main():
     parser.add_argument("--json", metavar="FILE", help="write all that was found there, after each run")
     options = parser.parse_args()
 
-    memory, name = (0, options.device) if options.small else card() or (None, "")
-    if memory is None:
-        return 77
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # The run under way must not outlive us.
+    memory, name = (0, options.device) if options.small else card()
     models = SMALL if options.small else large_for(memory)
     asked = order(models)
     if options.only:

@@ -8,10 +8,13 @@ usage() {
 scripts/on_gpu.sh --prepare     on a machine that ./test has built on: puts what a GPU machine lacks into gpu-kit/ (ignored by git)
 scripts/on_gpu.sh OUT           on a machine with a GPU, in a copy of this folder with its gpu-kit/: writes text and JSON into OUT.
                                 Its python3, or the one that PYTHON names, must have PyTorch for CUDA
-scripts/on_gpu.sh OUT training  there: trains the examples under `spillway run` instead (bench/gpu_training.py). The PyTorch must be of
-                                the version that the kit was built for
+scripts/on_gpu.sh OUT training [MODEL,...]
+                                there: trains the examples under `spillway run` instead (bench/gpu_training.py), or these of them only.
+                                The PyTorch must be of the version that the kit was built for. Where OUT/training.json is there already,
+                                it goes on with what that lacks
 
-Takes at most eight minutes, the most decisive first. OUT/summary.txt says which parts were not reached, and what does not hold.
+Takes at most eight minutes (training: nine), the most decisive first. OUT/summary.txt says which parts were not reached, and what does
+not hold.
 Exit status 0: all was reached and holds, 1: some was not or does not, 77: there is no GPU.
 TEXT
 }
@@ -55,8 +58,8 @@ case ${1:-} in
   --help | -h) usage; exit ;;
   '' | -*) [ -z "${1:-}" ] || echo "error: there is no option $1" >&2; usage >&2; exit 2 ;;
 esac
-[ $# -eq 1 ] || [ "$#:${2:-}" = 2:training ] || { echo "error: one OUT only, and training behind it or nothing" >&2; exit 2; }
-for file in spillway probe launch_cost liblaunch_log.so libspillway_cuda.so libfake_cuda.so lib; do
+[ $# -eq 1 ] || { [ "${2:-}" = training ] && [ $# -le 3 ]; } || { echo "error: one OUT only, and behind it nothing, or training and models" >&2; exit 2; }
+for file in spillway probe launch_cost liblaunch_log.so libfake_cuda.so libspillway_{cuda,preload,torch,torch_cuda}.so lib; do
   [ -e gpu-kit/$file ] || { echo "error: gpu-kit/$file is missing: run scripts/on_gpu.sh --prepare where the project was built" >&2; exit 1; }
 done
 mkdir -p "$1" && [ -w "$1" ] || { echo "error: cannot write into $1" >&2; exit 1; }
@@ -71,7 +74,7 @@ done >"$out/machine.txt" 2>&1
 libraries=$PWD/gpu-kit/lib:${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64  # the last: a driver in some containers
 with_libraries=(env "LD_LIBRARY_PATH=$libraries")
 if [ "${2:-}" = training ]; then
-  run training 540 env "LD_LIBRARY_PATH=$libraries" "${PYTHON:-python3}" bench/gpu_training.py gpu-kit/spillway --within 530 --json "$out/training.json"
+  run training 540 env "LD_LIBRARY_PATH=$libraries" "${PYTHON:-python3}" bench/gpu_training.py gpu-kit/spillway --within 530 --json "$out/training.json" ${3:+--only "$3"}
   tee -a "$out/summary.txt" <"$out/training.txt"
   [ $status -ne 77 ] || exit 77
   exit $missing

@@ -29,7 +29,7 @@ SMALL = {  # for a machine without a GPU
     "resnet50": Model("train_resnet.py", "--batch 2 --size 64", 2, "images", steps=12, seconds=12),
     "vit-l": Model("train_vit.py", "--batch 4 --size 112 --layers 4", 4, "images", steps=12, seconds=8),
     "lora": Model("train_llama.py", f"{LLAMA} --lora 4", 128, steps=12, seconds=8),
-    "llama": Model("train_llama.py", f"{LLAMA} --checkpointing", 128, steps=12, seconds=8, memory="96MiB"),
+    "llama": Model("train_llama.py", f"{LLAMA} --checkpointing", 128, steps=6, seconds=8, memory="96MiB"),
 }
 XL = "--size xl --build-on-device"
 LARGE = {

@@ -80,7 +80,7 @@ class Program:
     def make(self):
         kind = self.random.choice(KINDS)
         size = self.random.uniform(0.3, 1) * self.largest if self.random.random() < 0.5 else 2 ** self.random.uniform(8, np.log2(self.largest))
-        count = max(4, int(size) // kind.itemsize)
+        count = max(4, int(size) // 8)  # Nothing that is made of it on the way may be larger.
         columns = self.random.choice((1, 4, 64, 256))
         shape = (max(1, count // columns), min(count, columns))
         with self.on_a_stream() as keep:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -112,9 +113,11 @@ class Runs:
         try:
             printed, said = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
             return {"not_reached": f"it had not ended after {limit:.0f} s"}
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         ran = {"command": shlex.join(command), "wall_seconds": time.monotonic() - start}
         if process.returncode != 0:
             ran["out_of_memory"] = "OutOfMemoryError" in said

@@ -50,7 +50,7 @@ def says_whether_it_holds(libraries):
         check(done.returncode == 1 and all(verdict == "not reached" for verdict, _ in found.values()), done.stdout)
 
 
-@normal()
+@long(cpus=1)
 def what_the_card_has_no_memory_for_is_no_failure(libraries):
     with tempfile.TemporaryDirectory() as folder:
         done, found = ask(libraries, os.path.join(folder, "training.json"), "llama", STRICT_CUDA_DEVICE_BYTES=str(140 << 20))
