@@ -33,7 +33,7 @@ SMALL = {  # for a machine without a GPU
 }
 XL = "--size xl --build-on-device"
 LARGE = {
-    "gpt2": Model("train_gpt.py", "--size small --batch 4 --length 1024", 4096),
+    "gpt2": Model("train_gpt.py", "--size small --batch 1 --length 1024", 1024),
     "gpt2-xl": Model("train_gpt.py", f"{XL} --batch 1 --length 1024", 1024, seconds=25),
     "gpt2-xl checkpointed": Model("train_gpt.py", f"{XL} --checkpointing --batch 4 --length 1024", 4096, steps=14, seconds=30, memory="8GiB"),
     "resnet50": Model("train_resnet.py", "--batch 128 --size 224", 128, "images"),

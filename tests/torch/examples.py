@@ -12,6 +12,7 @@ SMALL = {
     "train_gpt": ["--layers", "2", "--width", "512", "--batch", "2", "--length", "64", "--words", "8000"],
     "train_bert": ["--layers", "2", "--batch", "2", "--length", "32"],
     "train_vit": ["--layers", "5", "--batch", "4"],
+    "train_llama": ["--size", "tiny", "--batch", "2", "--length", "64", "--checkpointing", "--autocast"],
     "finetune_lora": ["--layers", "2", "--batch", "2", "--length", "64"],
     "train_dataloader": ["--batch", "8", "--size", "64"],
 }
@@ -33,6 +34,7 @@ def alone(name, *options):
 @normal("train_gpt")
 @long("train_bert")
 @long("train_vit")
+@long("train_llama")
 @long("finetune_lora")
 @long("train_dataloader")
 def the_same_with_half_the_memory(spillway, name):

@@ -17,6 +17,7 @@ LEAST = {"accumulation": 30}  # per cent of its peak; else 25. One launch of tha
 EXAMPLE = {
     "gpt": [os.path.join(EXAMPLES, "train_gpt.py"), "--layers", "4", "--width", "512", "--batch", "2", "--length", "64", "--words", "4000"],
     "resnet": [os.path.join(EXAMPLES, "train_resnet.py"), "--batch", "2", "--size", "64"],
+    "vit": [os.path.join(EXAMPLES, "train_vit.py"), "--batch", "4", "--size", "112", "--layers", "4"],
 }
 
 
@@ -70,6 +71,7 @@ def computes_the_same_with_parts_of_its_memory(libraries, *models):
 
 @normal("gpt", cpus=2)
 @long("resnet")
+@long("vit")
 def trains_an_example(libraries, name):
     gpu = Gpu(libraries)
     script = [*EXAMPLE[name], "--device", "strict", "--steps", "5"]
