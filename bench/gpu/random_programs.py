@@ -44,7 +44,7 @@ class Program:
         self.device = torch.device(device)
         # Half of the programs are small, the others need up to three times the memory. One launch must fit.
         self.most = int(2 ** self.random.uniform(16, 24) if seed % 2 else memory * self.random.uniform(0.5, 3))
-        self.largest = min(self.most // 4, memory // 8)
+        self.largest = min(self.most // 4, memory // 6)
         self.held = []
         self.streams = [None] * STREAMS  # So that a program is the same on all devices.
         if self.device.type != "cpu":
@@ -79,7 +79,7 @@ class Program:
 
     def make(self):
         kind = self.random.choice(KINDS)
-        size = self.random.uniform(0.3, 1) * self.largest if self.random.random() < 0.5 else 2 ** self.random.uniform(8, np.log2(self.largest))
+        size = self.random.uniform(0.3, 1) * self.largest if self.random.random() < 0.8 else 2 ** self.random.uniform(8, np.log2(self.largest))
         count = max(4, int(size) // 8)  # Nothing that is made of it on the way may be larger.
         columns = self.random.choice((1, 4, 64, 256))
         shape = (max(1, count // columns), min(count, columns))
