@@ -192,7 +192,7 @@ def verdicts_of(models, results, asked):
         for run in (WHOLE, "110 %"):
             if run in runs:
                 add(f"fits ({run}): within 1 %", name, at_most(runs, run, 1.01, plain_of))
-        for run in ("75 %", "50 %", "25 %"):
+        for run in ("75 %", "50 %", model.least):
             if run in runs:
                 add(f"{run} of its peak: within 5 %", name, at_most(runs, run, 1.05, bound_in_words))
         for peer, least in PEERS.items():
