@@ -71,8 +71,6 @@ def random_programs_that_differ_are_named(_):
         subprocess.run([*PROGRAMS, "--write", file.name], check=True, capture_output=True)
         hashes = file.read().split()
         check(len(set(hashes)) == 4, hashes)
-        done = subprocess.run([*PROGRAMS, "--compare", file.name], capture_output=True, text=True)
-        check(done.returncode == 0 and "programs 4 different 0" in done.stdout, done.stdout, done.stderr)
         file.seek(0)
         file.write("0" * 64)
         file.flush()
