@@ -5,7 +5,7 @@ import dataclasses
 GIB = 1 << 30
 WHOLE = "no limit"
 RANDOM = "random programs"
-STRICT = "50 % strict"
+STRICT, STRICT_STEPS = "50 % strict", 4  # Its launches run one after the other: that is slow.
 PEERS = {"save_on_cpu": 1.5, "fsdp2": 2.0}  # how many times as fast as they Spillway shall be, with as much memory of the device
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from models import RANDOM, STRICT, WHOLE
+from models import RANDOM, STRICT, STRICT_STEPS, WHOLE
 from verdicts import saves
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -58,7 +58,8 @@ class Runs:
 
     def train(self, name, run, usual):
         model = self.models[name]
-        script = [os.path.join(EXAMPLES, model.script), *model.arguments.split(), "--steps", str(model.steps), "--device", self.options.device]
+        steps = STRICT_STEPS if run == STRICT else model.steps
+        script = [os.path.join(EXAMPLES, model.script), *model.arguments.split(), "--steps", str(steps), "--device", self.options.device]
         if run in ("plain", "save_on_cpu", "fsdp2"):
             return self.run(usual, *self.python(PEER, run, *script))
         memory = self.memory_of(name, run)

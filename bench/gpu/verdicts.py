@@ -90,7 +90,7 @@ def line_of(name, run, model, runs):
 
 def same_bits(runs):
     plain = runs.get("plain") or {}
-    ours = {run: ran for run, ran in runs.items() if run not in OTHERS}
+    ours = {run: ran for run, ran in runs.items() if run not in (*OTHERS, STRICT)}
     if plain.get("out_of_memory"):
         return None  # It has nothing to be compared with.
     reached = {run: ran for run, ran in ours.items() if "lines" in ran}
@@ -158,11 +158,15 @@ def trains(runs, run, model):
 
 
 def strict(runs):
-    ran = runs.get(STRICT) or {}
-    why = why_not(ran)
-    if not why:
-        return HOLDS, "no miss"
-    return NOT if "error" in ran else NOT_REACHED, why
+    """A miss ends it, and a notice in the report names it."""
+    ran = runs[STRICT]
+    report = ran.get("report") or {}
+    if why_not(ran):
+        return NOT if "error" in ran else NOT_REACHED, "; ".join([why_not(ran), *report.get("notices", [])])
+    steps = [line for line in ran["lines"] if line.startswith("step ")]
+    if steps != runs["plain"].get("lines", [])[: len(steps)]:
+        return NOT, "other losses than plain PyTorch's"
+    return HOLDS, f"no miss in {len(steps)} steps, {report['gpu'].get('checked_launches', 'all')} launches checked"
 
 
 def programs(runs):
