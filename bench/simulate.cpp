@@ -73,7 +73,7 @@ Cost measure(const Trace& trace, const Policy& policy, const MachineModel& machi
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   Plan plan;
   cost.planning = best_of(9, [&] {
-    if (policy.plan) plan = policy.plan({trace, lifetimes, machine});
+    if (policy.plan) plan = policy.plan({trace, lifetimes, machine, policy.traits.parameters});
   });
   cost.simulating = best_of(3, [&] {
     const auto result = simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr);

@@ -57,9 +57,20 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
                      to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(), notes);
 }
 
+// "a:x=1,y=2,b" stands for the policies a:x=1,y=2 and b.
+std::vector<std::string> joined(const std::vector<std::string>& parts) {
+  std::vector<std::string> names;
+  for (const std::string& part : parts)
+    if (!names.empty() && part.contains('=') && !part.contains(':'))
+      names.back() += ',' + part;
+    else
+      names.push_back(part);
+  return names;
+}
+
 Result<int> run(const CompareOptions& options) {
   std::vector<Policy> policies;
-  for (const std::string& name : options.policies) {
+  for (const std::string& name : joined(options.policies)) {
     TRY(const Policy policy, policy_by_name(name));
     policies.push_back(policy);
   }

@@ -1,15 +1,25 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "analysis/lifetimes.h"
 #include "base/units.h"
+#include "plan/machine_model.h"
 #include "plan/parameters.h"
+#include "plan/plan.h"
+#include "trace/trace.h"
 
 namespace spillway {
 
 class OnlinePolicy;
 // For a device of this size. Without parameters those have their fallbacks.
 using OnlineMaker = std::unique_ptr<OnlinePolicy> (*)(Bytes device, const Parameters& parameters);
+
+// A better plan, after an iteration under this one in which kernels waited so long; nothing: it stays.
+using ReviseFn = std::optional<Plan> (*)(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
+                                         const Plan& plan, const std::vector<Nanos>& waits);
 
 // What the executor does under a policy beyond its plan; the mechanism obeys, the policy is a row of a table.
 struct PolicyTraits {
@@ -20,8 +30,10 @@ struct PolicyTraits {
   bool whole_tensors_leave = false;  // where no plan says what: the least recently used one that suffices
   Bytes least_victim{};              // Smaller ones stay.
   bool keeps_copies = false;         // what comes unplanned leaves its copy below, whatever the plan
-  OnlineMaker online = nullptr;      // what moves ahead of kernels that no plan knows; null: nothing does
-  Parameters parameters = {};        // what a user may set, and has set
+  bool plans_from_second = false;    // The first iteration has no plan: it is what one is made from.
+  ReviseFn revise = nullptr;
+  OnlineMaker online = nullptr;  // what moves ahead of kernels that no plan knows; null: nothing does
+  Parameters parameters = {};    // what a user may set, and has set
 };
 
 }  // namespace spillway

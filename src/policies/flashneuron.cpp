@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "plan/validate.h"
 #include "policies/policies.h"
 
 namespace spillway {
@@ -48,7 +49,6 @@ Plan plan_flashneuron(const Problem& problem) {
     for (const Access& write : kernel.writes) note(write, true);
     working_set = std::max(working_set, used);
   }
-  if (std::ranges::max(problem.lifetimes.live) <= problem.machine.device.memory) return {};
   std::vector<Offload> candidates;
   Bytes unselected;
   for (std::uint32_t tensor = 0; tensor < of.size(); ++tensor) {

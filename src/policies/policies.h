@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "plan/policy_traits.h"
 #include "policies/deepum.h"
+#include "policies/tensile.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -31,7 +32,11 @@ Plan plan_furthest(const Problem& problem);        // furthest.cpp
 Plan plan_furthest_ahead(const Problem& problem);  // furthest.cpp
 Plan plan_furthest_lean(const Problem& problem);   // furthest.cpp
 
-Plan plan_vdnn(const Problem& problem);         // vdnn.cpp
+Plan plan_tensile(const Problem& problem);   // tensile.cpp
+Plan plan_vdnn(const Problem& problem);      // vdnn.cpp
+Plan plan_capuchin(const Problem& problem);  // capuchin.cpp
+std::optional<Plan> revise_capuchin(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
+                                    const Plan& plan, const std::vector<Nanos>& waits);
 Plan plan_flashneuron(const Problem& problem);  // flashneuron.cpp
 
 struct Policy {
@@ -70,6 +75,22 @@ inline constexpr std::array kPolicies{
            "furthest-ahead that rather waits than moves more, above all to the SSD",
            {},
            plan_furthest_lean},
+    Policy{"tensile",
+           "TENSILE: tensors at the peak leave and return while one channel is idle, or are computed again",
+           {.kernels_fault = false,
+            .uses_ssd = false,
+            .whole_tensors_leave = true,
+            .keeps_copies = true,
+            .parameters = Parameters(kTensileParameters)},
+           plan_tensile},
+    Policy{"capuchin",
+           "Capuchin: after a first iteration without a plan, what is unused longest leaves, or is computed again",
+           {.kernels_fault = false,
+            .uses_ssd = false,
+            .whole_tensors_leave = true,
+            .plans_from_second = true,
+            .revise = revise_capuchin},
+           plan_capuchin},
     Policy{"vdnn",
            "vDNN: what convolutions read leaves during them, and comes back kernel by kernel",
            {.kernels_fault = false, .uses_ssd = false, .whole_tensors_leave = true},

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/validate.h"
 #include "policies/policies.h"
 
 namespace spillway {

@@ -103,7 +103,7 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on,
   MachineModel machine = input.machine;
   machine.device.memory = counted_on;
   Plan plan;
-  if (policy.plan) plan = policy.plan({iteration.rows, iteration.row_lifetimes, machine});
+  if (policy.plan) plan = policy.plan({iteration.rows, iteration.row_lifetimes, machine, policy.traits.parameters});
   plan.policy = policy.name;
   TRY_VOID(validate_plan(plan, iteration.rows, plan.trace_hash, iteration.row_lifetimes, machine,
                          policy.traits.uses_host, "plan"));

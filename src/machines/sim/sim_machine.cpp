@@ -20,7 +20,8 @@ SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout la
       layout_(std::move(layout)),
       whole_tensors_(whole_tensors),
       plan_(plan),
-      links_(rates) {
+      links_(rates),
+      waits_(trace.kernels.size()) {
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
   places_.reserve(placed.size());
@@ -258,6 +259,7 @@ void SimMachine::touch() {
     }
   }
   announced_.reset();
+  waits_[kernel_] = now_ - ready_at_;
   if (now_ > ready_at_) ++iterations_.back().stalled_kernels;
   step_ = Step::computing;
   deadline_ = now_ + trace_.kernels[kernel_].duration;

@@ -44,6 +44,8 @@ class SimMachine : public Machine {
   bool iteration_over() const;
   void begin_iteration();
   const std::vector<IterationRecord>& iterations() const { return iterations_; }
+  // How long each kernel waited after it was ready, the last time.
+  const std::vector<Nanos>& waits() const { return waits_; }
   const Layout& layout() const { return layout_; }
 
  private:
@@ -104,6 +106,7 @@ class SimMachine : public Machine {
   std::uint32_t in_block_ = 0;        // as piece, of a split one
   std::optional<BlockId> announced_;  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations_;
+  std::vector<Nanos> waits_;  // by kernel
 };
 
 }  // namespace spillway

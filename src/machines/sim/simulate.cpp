@@ -225,6 +225,10 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
   result.ideal = excess(result.ideal, program.replaying);
   result.recomputed_kernels = program.replays();
   result.recompute = program.replaying;
+  if (traits.plans_from_second) {
+    TRY(const SimulationResult passive, simulate(trace, analyse_lifetimes(trace), machine, traits, nullptr));
+    result.cold_iteration = passive.cold_iteration;
+  }
   return result;
 }
 
@@ -293,11 +297,15 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                                    .whole_tensors_of = whole_tensors_of(traits)}},
                     traits.online ? traits.online(limits.device, traits.parameters) : nullptr);
   std::vector<Command> commands;
-  if (plan != nullptr) {
-    const auto follow = followed(*plan, trace);
-    if (foreknowledge == Foreknowledge::iteration) add_iteration(*follow, trace, lifetimes, layout);
+  const auto adopt = [&](const Plan& adopted, const Layout& where) {
+    const auto follow = followed(adopted, trace);
+    if (foreknowledge == Foreknowledge::iteration) add_iteration(*follow, trace, lifetimes, where);
     executor.on(Adopted{follow}, commands);
-  }
+  };
+  std::optional<Plan> revised;
+  std::optional<std::pair<Nanos, Plan>> before_revision;  // the last one: what an iteration took, under which plan
+  bool may_revise = traits.revise != nullptr;
+  if (plan != nullptr && !traits.plans_from_second) adopt(*plan, layout);
   SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault,
                  kThePlan);
 
@@ -331,6 +339,25 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     moved_before = executor.moved();
     dropped_before = executor.dropped_clean();
     result.steady = measured.size() >= 2 && same(measured.back(), measured[measured.size() - 2]);
+    const bool begins = plan != nullptr && traits.plans_from_second && measured.size() == 1;
+    if (begins) revised = *plan;
+    std::optional<Plan> better;
+    const bool is_worse = before_revision && measured.back().time > before_revision->first;
+    if (is_worse) {  // It stays with the plan that it had.
+      better = before_revision->second;
+      may_revise = false;
+    } else if (revised && !begins && may_revise) {
+      better = traits.revise(trace, lifetimes, machine, *revised, sim.waits());
+    }
+    before_revision.reset();
+    if (begins || better) {
+      if (better && !is_worse) before_revision = {measured.back().time, *revised};
+      if (better) revised = *better;
+      commands.clear();
+      adopt(*revised, sim.layout());
+      sim.submit(commands);
+      result.steady = false;
+    }
     if (result.steady || measured.size() == kMostIterations) break;
     sim.begin_iteration();
   }
