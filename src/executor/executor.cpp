@@ -309,6 +309,7 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
     migration_.hold(event.blocks);
   else if (online_ && !on_device(table().state(block_of(event.blocks.first))))
     online_->faulted({event.stream, {block_of(event.blocks.first), 1}});
+  if (event.anew) migration_.protection().begins_anew(event.stream);
   bool split = false;
   for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
     split |= migration_.faulted(block, event.stream, out);

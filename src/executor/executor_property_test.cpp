@@ -454,7 +454,7 @@ class RandomProgram {
       RC_ASSERT(shape_.faults);                             // Without faults everything must be there at the launch.
       if (kernel.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
       kernel.faulted = true;
-      return tell(Faulted{{index}, {machine_.faults_on(piece), 1}});
+      return tell(Faulted{{index}, {machine_.faults_on(piece), 1}, choices_.below(4) == 0});
     }
     if (machine_.comes_back_on(piece)) return tell(Touched{{piece / kPiecesPerBlock}});
     if (expected_[piece]) RC_ASSERT(*bytes == *expected_[piece]);

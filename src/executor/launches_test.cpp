@@ -119,7 +119,7 @@ struct Claims : testing::Test {
   }
   // True: it has come.
   bool launch(const std::vector<BlockId>& claimed) {
-    for (const BlockId block : claimed) tell(Faulted{{0}, {block, 1}});
+    for (const BlockId block : claimed) tell(Faulted{{0}, {block, 1}, block == claimed.front()});
     for (int answers = 0; !moves.empty() && answers < 100; ++answers) {
       const Move move = moves.front();
       moves.pop_front();
@@ -142,6 +142,17 @@ TEST_F(Claims, AllThatALaunchNeedsComesThoughItsKernelIsGrantedMore) {
   EXPECT_TRUE(launch({{4}, {3}, {5}}));
   EXPECT_TRUE(launch({{0}, {4}, {1}}));
   EXPECT_FALSE(executor.failure());
+}
+
+// Outside of kernels, too, whose ends would say so.
+TEST_F(Claims, WhatALaunchNeedsStaysUntilTheNextOneOfItsStreamWaits) {
+  EXPECT_TRUE(launch({{3}, {0}, {1}}));
+  for (const std::uint32_t block : {3u, 0u, 1u}) EXPECT_TRUE(executor.table().pinned({block})) << block;
+  tell(Faulted{{1}, {{3}, 1}, true});  // of another stream
+  EXPECT_TRUE(executor.table().pinned({0}));
+  tell(Faulted{{0}, {{1}, 1}, true});
+  EXPECT_FALSE(executor.table().pinned({0}));
+  for (const std::uint32_t block : {3u, 1u}) EXPECT_TRUE(executor.table().pinned({block})) << block;
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ inline constexpr StreamId kNobody{UINT32_MAX};
 struct Faulted {
   StreamId stream;
   BlockRange blocks;
+  bool anew = false;  // what the stream has waited for before it needs no longer: another launch begins
 };
 struct MoveDone {
   MoveId move;

@@ -46,13 +46,16 @@ Bytes Protection::shortfall(const std::vector<BlockRange>& blocks) const {
 
 void Protection::revoke(LaunchId launch) {
   if (const auto grant = std::ranges::find(grants_, launch, &Grant::launch); grant != grants_.end()) give_back(grant);
-  if (const auto window = std::ranges::find(windows_, launch.stream, &Window::stream); window != windows_.end())
-    close(window);
+  begins_anew(launch.stream);
   ++revocations_;
   for (Expectation& expected : expectations_)
     if (expected.came_at + kForgottenAfter <= revocations_) forget(expected);
   for (auto other = windows_.begin(); other != windows_.end() && other->fault_at + kStaleAfter <= revocations_;)
     other = other->waits ? std::next(other) : close(other);
+}
+
+void Protection::begins_anew(StreamId stream) {
+  if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
 }
 
 std::deque<Protection::Window>::iterator Protection::close(const std::deque<Window>::iterator& window) {
@@ -135,7 +138,7 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   if (stream == kNobody) return;
   auto window = std::ranges::find(windows_, stream, &Window::stream);
   if (window == windows_.end()) {
-    windows_.push_back({.stream = stream, .blocks = {}});
+    windows_.push_back({.stream = stream, .blocks = {}, .came = {}});
   } else if (window != windows_.end() - 1) {
     Window recent = std::move(*window);
     windows_.erase(window);
@@ -145,16 +148,21 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   mine.fault_at = revocations_;
   mine.waits = false;
   // A signal may end a thread's wait, and then it faults on the same block again.
-  if (std::erase(mine.blocks, block) == 0) table_.pin(block);
-  mine.blocks.push_back(block);
+  const auto [at, is_new] = mine.came.try_emplace(block, faults_);
+  if (is_new)
+    table_.pin(block);
+  else
+    mine.blocks.erase(std::exchange(at->second, faults_));
+  mine.blocks.emplace(faults_++, block);
   if (mine.blocks.size() > options_.window_blocks) unpin_oldest(mine);
 }
 
 void Protection::forget(BlockRange pieces) {
   for (Window& window : windows_)
-    std::erase_if(window.blocks, [&](BlockId block) {
-      if (!pieces.contains(block)) return false;
-      table_.unpin(block);
+    std::erase_if(window.came, [&](const auto& one) {
+      if (!pieces.contains(one.first)) return false;
+      table_.unpin(one.first);
+      window.blocks.erase(one.second);
       return true;
     });
   std::erase_if(windows_, [](const Window& window) { return window.blocks.empty(); });
@@ -162,8 +170,10 @@ void Protection::forget(BlockRange pieces) {
 
 void Protection::unpin_oldest(Window& window) {
   CHECK(!window.blocks.empty());
-  table_.unpin(window.blocks.front());
-  window.blocks.pop_front();
+  const auto oldest = window.blocks.begin();
+  table_.unpin(oldest->second);
+  window.came.erase(oldest->second);
+  window.blocks.erase(oldest);
 }
 
 bool Protection::relax(StreamId stream) {
@@ -214,8 +224,9 @@ void Protection::check_invariants() const {
   for (const Window& window : windows_) {
     CHECK(!window.blocks.empty() && window.blocks.size() <= options_.window_blocks);
     CHECK(std::ranges::count(windows_, window.stream, &Window::stream) == 1);
-    for (const BlockId block : window.blocks) {
-      CHECK(std::ranges::count(window.blocks, block) == 1);
+    CHECK(window.blocks.size() == window.came.size());
+    for (const auto& [when, block] : window.blocks) {
+      CHECK(window.came.at(block) == when);
       CHECK(table_.contains({block, 1}));
       if (is_piece(block))
         CHECK(table_.pinned(block));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,8 @@ class Protection {
   // The stream has faulted and waits: what it has faulted in before stays protected, since one instruction may need
   // all.
   void waits(StreamId stream);
+  // It needs no longer what it has faulted in so far.
+  void begins_anew(StreamId stream);
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
   // There will be no such pieces any more.
@@ -75,7 +78,8 @@ class Protection {
   };
   struct Window {
     StreamId stream;
-    std::deque<BlockId> blocks;
+    std::map<std::uint64_t, BlockId> blocks;  // by when they came
+    std::map<BlockId, std::uint64_t> came;
     bool waits = false;
     std::uint64_t fault_at = 0;  // when its last block came, counted in revocations
   };
@@ -99,7 +103,7 @@ class Protection {
   std::vector<Grant> grants_;
   std::vector<Expectation> expectations_;
   std::deque<Window> windows_;  // the stream that faulted least recently first
-  std::uint64_t revocations_ = 0;
+  std::uint64_t revocations_ = 0, faults_ = 0;
 };
 
 }  // namespace spillway

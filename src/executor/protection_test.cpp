@@ -56,6 +56,14 @@ TEST_F(ProtectionTest, WhatALaunchNeedsOutlivesTheGrantOfItsKernel) {
   }
 }
 
+TEST_F(ProtectionTest, WhatAStreamHasFaultedInLastStays) {
+  for (const std::uint32_t block : {1u, 2u, 1u, 3u}) protection.faulted_in(kStream, {block});
+  EXPECT_TRUE(pinned(1) && !pinned(2) && pinned(3));
+  protection.faulted_in(kOther, {3});
+  protection.begins_anew(kStream);
+  EXPECT_TRUE(!pinned(1) && pinned(3));
+}
+
 TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
   expect(1, kOther);
   for (int kernel = 0; kernel < 300; ++kernel) protection.revoke({kStream});

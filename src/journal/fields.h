@@ -19,12 +19,13 @@ void fields(auto& code, IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Lau
   auto& [a] = one;
   code(a);
 }
-void fields(auto& code, IsOneOf<BlockRange, LaunchId, Freed, Faulted, MoveFailed, Discard, Timer, Failure,
-                                Foresight::Row, Asked> auto& one) {
+void fields(
+    auto& code,
+    IsOneOf<BlockRange, LaunchId, Freed, MoveFailed, Discard, Timer, Failure, Foresight::Row, Asked> auto& one) {
   auto& [a, b] = one;
   code(a, b);
 }
-void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told> auto& one) {
+void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told, Faulted> auto& one) {
   auto& [a, b, c] = one;
   code(a, b, c);
 }

@@ -18,7 +18,7 @@ struct ZSTD_CCtx_s;
 namespace spillway {
 
 inline constexpr std::string_view kJournalMagic = "spillway-journal ";
-inline constexpr unsigned kJournalVersion = 6;
+inline constexpr unsigned kJournalVersion = 7;
 inline constexpr const char* kJournalName = "run.journal";  // in the folder of `spillway run --record`
 inline constexpr Bytes kMostRecordBytes = 8_MiB;
 

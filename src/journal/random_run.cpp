@@ -93,7 +93,7 @@ bool RandomRun::next_event(Event& event) {
       return true;
     case 1:
       if (tensor.count == 0) return false;
-      event = Faulted{{below(3)}, {{tensor.first.value + below(tensor.count)}, 1}};
+      event = Faulted{{below(3)}, {{tensor.first.value + below(tensor.count)}, 1}, below(2) == 0};
       return true;
     case 2:
     case 3:

@@ -47,7 +47,8 @@ std::string text(const Adopted& event) {
 }
 std::string text(const Faulted& event) {
   if (event.stream == kNobody) return fmt::format("dead {} could not be dropped", text_of(event.blocks));
-  return fmt::format("stream {} faults on {}", event.stream.value, text_of(event.blocks));
+  return fmt::format("stream {} faults on {}{}", event.stream.value, text_of(event.blocks),
+                     event.anew ? ", for another launch" : "");
 }
 std::string text(const Touched& event) { return fmt::format("{} is touched", text_of({event.block, 1})); }
 std::string text(const Elapsed& event) { return fmt::format("timer {} is over", event.timer); }

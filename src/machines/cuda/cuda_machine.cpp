@@ -176,10 +176,11 @@ std::optional<Event> CudaMachine::next_event() {
   return next_message();
 }
 
-Event CudaMachine::misses(StreamId stream, BlockRange blocks) {
+Event CudaMachine::misses(const Faulted& fault) {
+  const BlockRange blocks = fault.blocks;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value)  // Others stay, since they are needed, too.
     if (!gate_.is_there(id)) at(id).state == BlockState::empty ? stats_.first_touch() : stats_.fault();
-  return Faulted{stream, blocks};
+  return fault;
 }
 
 // Each step takes what the steps before it have given back.

@@ -182,7 +182,7 @@ class CudaMachine final : public RealMachine {
   void note_usage();
 
   std::optional<Event> next_event();
-  Event misses(StreamId stream, BlockRange blocks) override;
+  Event misses(const Faulted& fault) override;
 
   Block& at(BlockId id) { return blocks_.at(id.value); }
   const Block& at(BlockId id) const { return blocks_.at(id.value); }

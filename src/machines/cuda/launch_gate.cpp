@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -114,8 +115,9 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
     }
     if (are_there(touches)) break;
     if (!told) {
+      bool anew = true;
       for (const BlockTouch& touch : touches)
-        if (touch.blocks.count > 0) around_.inbox.missing(thread, touch.blocks);
+        if (touch.blocks.count > 0) around_.inbox.missing(thread, touch.blocks, std::exchange(anew, false));
       around_.bell.ring();
     }
     const MutexLock lock(mutex_);

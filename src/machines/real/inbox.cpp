@@ -33,8 +33,8 @@ void Inbox::kernel_done(LaunchId launch, bool urgent) {
   post({.kind = Kind::kernel_done, .launch = launch}, {}, urgent);
 }
 
-void Inbox::missing(StreamId stream, BlockRange blocks) {
-  post({.kind = Kind::missing, .launch = {.stream = stream}, .blocks = blocks});
+void Inbox::missing(StreamId stream, BlockRange blocks, bool anew) {
+  post({.kind = Kind::missing, .launch = {.stream = stream}, .anew = anew, .blocks = blocks});
 }
 
 void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {

@@ -28,6 +28,7 @@ class Inbox {
     KernelId kernel{};
     ExecutionId execution{};
     bool waits = true;
+    bool anew = false;
     TensorId tensor{};
     TensorLabel label{};
     BlockRange blocks{};
@@ -53,8 +54,8 @@ class Inbox {
   // `urgent`: something is to be done at once, so the loop is woken. A kernel that waits is done after its Launch only.
   void kernel_ready(const KernelReady& kernel, bool urgent = false);
   void kernel_done(LaunchId launch, bool urgent = false);
-  // The stream waits for these blocks, where no page fault says so. The caller rings.
-  void missing(StreamId stream, BlockRange blocks);
+  // The stream waits for these blocks, where no page fault says so; `anew`: see Faulted. The caller rings.
+  void missing(StreamId stream, BlockRange blocks, bool anew);
 
   void forking(std::uint32_t fork, UniqueFd socket);
   void end();  // Somebody waits until all before it has been told.

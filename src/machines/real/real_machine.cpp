@@ -63,7 +63,7 @@ std::optional<Event> RealMachine::tell(const Inbox::Message& message, std::span<
       running_.erase(message.launch.stream.value);
       return KernelDone{message.launch};
     case Inbox::Kind::missing:
-      return misses(message.launch.stream, blocks);
+      return misses({message.launch.stream, blocks, message.anew});
     case Inbox::Kind::adopted:
       CHECK(message.adopted < batch_.plans.size());
       return Adopted{std::move(batch_.plans[message.adopted])};
@@ -82,9 +82,9 @@ bool RealMachine::is_in_the_making(BlockId block) const {
   return std::ranges::any_of(running_, [&](const auto& kernel) { return kernel.second < made_at; });
 }
 
-Event RealMachine::misses(StreamId stream, BlockRange blocks) {
+Event RealMachine::misses(const Faulted& fault) {
   CHECK(false && "page faults say what is missing");
-  return Faulted{stream, blocks};
+  return fault;
 }
 
 void RealMachine::forks(std::uint32_t, UniqueFd) { CHECK(false && "forked processes have no part of this memory"); }

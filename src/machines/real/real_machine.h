@@ -97,7 +97,7 @@ class RealMachine : public Machine {
   };
   std::optional<Event> tell(const Inbox::Message& message, std::span<const BlockAccess> accesses);
   // A stream waits for blocks that no page fault brings.
-  virtual Event misses(StreamId stream, BlockRange blocks);
+  virtual Event misses(const Faulted& fault);
   virtual void forks(std::uint32_t fork, UniqueFd socket);
 
   std::vector<Lodgers> lodgers_;
