@@ -45,7 +45,7 @@ struct RunOptions {
   std::string ssd = "/var/tmp", eviction_path = "automatic", policy{kAuto}, io_timeout = "30s";
   std::string device = "auto";
   std::optional<std::string> device_memory, host_memory, pinned_memory, ssd_capacity, json, record, plan;
-  bool quiet = false;
+  bool quiet = false, strict = false;
   std::string program;
   std::vector<std::string> command;
 };
@@ -151,6 +151,10 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
   if (gpu) TRY_VOID(configure_gpu(options, *gpu, config));
   if (!gpu && options.pinned_memory)
     return fail(Errc::usage, "--pinned-memory: it is for a GPU, and this run limits the CPU's tensors; leave it out");
+  if (!gpu && options.strict)
+    return fail(Errc::usage,
+                "--strict: it checks a GPU's launches, and this run limits the CPU's tensors; leave it out");
+  config.strict = options.strict;
   if (options.ssd_capacity) {
     TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", *options.ssd_capacity));
     TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, "what the file system has"));
@@ -405,6 +409,12 @@ void add_run_command(CLI::App& app, int& status) {
           "write the steady iteration into DIR/model.trace, the plan followed into DIR/blocks.plan, and all that "
           "happened into DIR/run.journal (see `spillway replay --help`)")
       ->type_name("DIR");
+  command
+      ->add_flag(
+          "--strict", options->strict,
+          "of a GPU: run one launch at a time, with nothing accessible but what it was seen to touch, so that it "
+          "faults on all else; very slow")
+      ->group("For developers");
   add_script(*command, options->program);
   command->callback([options, command, &status] {
     options->command = script_of(*command, options->program);

@@ -48,6 +48,7 @@ struct RunReport {
     std::string device, name;  // "cuda:0", "NVIDIA H200"
     int cuda_version = 0;      // the newest that the driver knows: 12080 is 12.8
     Bytes pinned_budget;
+    bool strict = false;  // each launch was checked
     GpuFigures figures;
   };
   std::optional<Gpu> gpu;  // nothing: the CPU's tensors are limited

@@ -98,7 +98,8 @@ Json gpu(const RunReport& report) {
   if (!report.gpu) return nullptr;
   Json object{{"name", report.gpu->name},
               {"cuda_version", cuda_version_text(*report.gpu)},
-              {"pinned_budget_bytes", report.gpu->pinned_budget.value}};
+              {"pinned_budget_bytes", report.gpu->pinned_budget.value},
+              {"strict", report.gpu->strict}};
   add(object, report.gpu->figures);
   return object;
 }

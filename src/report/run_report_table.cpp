@@ -239,6 +239,9 @@ std::string gpu_text(const RunReport::Gpu& gpu) {
   if (figures.blind_launches > 0)
     text += fmt::format("; {} outside of operators may have touched more than could be seen",
                         plural(figures.blind_launches, "launch", "launches"));
+  if (gpu.strict)
+    text += fmt::format("; strict: {} checked, one at a time, so times say nothing",
+                        plural(figures.checked_launches, "launch was", "launches were"));
   return text;
 }
 

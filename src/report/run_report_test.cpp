@@ -385,20 +385,25 @@ TEST_F(RunReportTest, SaysWhatAGpuDid) {
                               .name = "NVIDIA H200",
                               .cuda_version = 12080,
                               .pinned_budget = 8_GiB,
+                              .strict = true,
                               .figures = {.held_launches = 41,
                                           .blind_launches = 1,
                                           .mappings = 200,
                                           .mapping = Nanos{12'000'000},
-                                          .pinned_peak = 1_GiB}};
+                                          .pinned_peak = 1_GiB,
+                                          .checked_launches = 2}};
   const std::string text = to_table(report);
   EXPECT_TRUE(text.contains("cuda:1, NVIDIA H200 (its driver knows CUDA 12.8)")) << text;
   EXPECT_TRUE(
       text.contains("41 launches waited for memory; 200 blocks mapped or unmapped, 60 us each; 1 GiB of host "
                     "memory pinned of 8 GiB; 1 launch outside of operators may have touched more"))
       << text;
+  EXPECT_TRUE(text.contains("strict: 2 launches were checked")) << text;
   EXPECT_FALSE(text.contains("eviction path"));
   const Json object = json();
   EXPECT_EQ(object["device"], "cuda:1");
+  EXPECT_EQ(object["gpu"]["checked_launches"], 2);
+  EXPECT_EQ(object["gpu"]["strict"], true);
   EXPECT_EQ(object["gpu"]["mapping_seconds"], 0.012);
   EXPECT_TRUE(object["eviction_path"].is_null());
   report.made_tensors = false;

@@ -85,17 +85,19 @@ static_assert(has_all_figures<MemoryFigures>());
 
 // Of a GPU, besides.
 struct GpuFigures {
-  std::uint64_t held_launches = 0;   // that waited for what they touch
-  std::uint64_t blind_launches = 0;  // may have touched more than was seen, outside of operators
-  std::uint64_t mappings = 0;        // blocks mapped or unmapped
-  Nanos mapping{};                   // that this took
-  Bytes pinned_peak{};               // host memory that is copied from and to
+  std::uint64_t held_launches = 0;     // that waited for what they touch
+  std::uint64_t blind_launches = 0;    // may have touched more than was seen, outside of operators
+  std::uint64_t mappings = 0;          // blocks mapped or unmapped
+  Nanos mapping{};                     // that this took
+  Bytes pinned_peak{};                 // host memory that is copied from and to
+  std::uint64_t checked_launches = 0;  // of a strict run
 
   static constexpr auto figures() {
     using Self = GpuFigures;
     return std::tuple(Figure{"held_launches", &Self::held_launches}, Figure{"blind_launches", &Self::blind_launches},
                       Figure{"mappings", &Self::mappings}, Figure{"mapping_seconds", &Self::mapping},
-                      Figure{"pinned_peak_bytes", &Self::pinned_peak});
+                      Figure{"pinned_peak_bytes", &Self::pinned_peak},
+                      Figure{"checked_launches", &Self::checked_launches});
   }
 };
 static_assert(has_all_figures<GpuFigures>());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <utility>
 
 #include "executor/attention.h"
@@ -20,6 +21,7 @@ struct NextKernel {
   const RunPlan* plan = nullptr;  // in whose iteration it has this place; valid until the kernel has ended
   KernelId kernel = kNoKernel;
   ExecutionId execution{};
+  std::string_view name{};  // of its operator; stays until the kernel has ended
 };
 
 }  // namespace spillway

@@ -62,6 +62,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
                   .name = text(config.gpu_name),
                   .cuda_version = config.cuda_version,
                   .pinned_budget = Bytes{config.pinned_budget_bytes},
+                  .strict = config.strict,
                   .figures = state.gpu.load()};
   report.policy = text(config.policy);
   const auto policy = run_policy(report.policy);  // Where only a trace is wanted there is none.

@@ -50,6 +50,7 @@ struct SessionConfig {
   SessionMode mode = SessionMode::run;
   EvictionMethod eviction_path = EvictionMethod::automatic;
   std::int32_t gpu = -1;  // whose tensors are managed, as the driver counts; -1: the CPU's
+  bool strict = false;    // of a GPU: each launch is checked (Note [Strict runs])
   std::uint64_t device_budget_bytes = 0;
   bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;

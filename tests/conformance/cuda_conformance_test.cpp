@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "../cpu/support.h"
 #include "analysis/lifetimes.h"
@@ -67,6 +68,8 @@ struct Limits {
   std::uint32_t threads = 1;  // with a program of its own each
   bool tells_writes = true;   // false: the executor believes that kernels only read
   bool through_shim = false;  // what launches touch is found by the shim; else it is told
+  bool graphs = false;        // some kernels are captured, and launched together; through the shim only
+  bool strict = false;        // Note [Strict runs]
 };
 
 // As a heap does it: tensors get the lowest blocks in which none lives, those of the dead above all.
@@ -137,6 +140,40 @@ StrictKernel& compute_kernel() {
   return kernel;
 }
 
+// The kernel is given where these tensors are; what it touches, the computation says.
+CUresult launch(decltype(&::cuLaunchKernel) call, CUstream stream, Computation& one,
+                std::span<const BlockAccess> given) {
+  CHECK(given.size() <= kMostTensors);
+  std::array<CUdeviceptr, 1 + kMostTensors> values{reinterpret_cast<CUdeviceptr>(&one)};
+  for (std::size_t at = 0; at < given.size(); ++at)
+    values[1 + at] = one.begin + given[at].blocks.first.value * kBlockBytes.value;
+  std::array<void*, values.size()> parameters;
+  for (std::size_t at = 0; at < values.size(); ++at) parameters[at] = static_cast<void*>(&values[at]);
+  return call(compute_kernel().function(), 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr);
+}
+
+void check(CUresult result) { CHECK(result == CUDA_SUCCESS); }
+
+// All of them, one after the other.
+CUgraphExec captured(CUstream stream, std::span<Computation* const> kernels) {
+  check(script_function<decltype(&::cuStreamBeginCapture)>("cuStreamBeginCapture_v2")(stream,
+                                                                                      CU_STREAM_CAPTURE_MODE_GLOBAL));
+  for (Computation* const one : kernels)
+    check(launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"), stream, *one, one->accesses));
+  CUgraph graph = nullptr;
+  check(script_function<decltype(&::cuStreamEndCapture)>("cuStreamEndCapture")(stream, &graph));
+  CUgraphExec executable = nullptr;
+  check(script_function<decltype(&::cuGraphInstantiate)>("cuGraphInstantiateWithFlags")(&executable, graph, 0));
+  check(script_function<decltype(&::cuGraphDestroy)>("cuGraphDestroy")(graph));
+  return executable;
+}
+CUresult launch(CUgraphExec graph, CUstream stream) {
+  return script_function<decltype(&::cuGraphLaunch)>("cuGraphLaunch")(graph, stream);
+}
+void destroy(CUgraphExec graph) {
+  check(script_function<decltype(&::cuGraphExecDestroy)>("cuGraphExecDestroy")(graph));
+}
+
 // Of what the script calls nothing fails.
 struct Spared {
   Spared() { strict_cuda().is_spared(true); }
@@ -153,6 +190,7 @@ class Script {
         program_(program),
         gated_(gated),
         tells_writes_(limits.tells_writes),
+        graphs_(limits.graphs),
         streams_(limits.streams) {
     const Spared spared;
     for (CUstream& stream : streams_) check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
@@ -180,16 +218,23 @@ class Script {
     std::map<std::uint32_t, std::vector<CUevent>> uses;  // of blocks
     const auto place = [&](TensorId tensor) { return program_.layout.tensors[tensor.value]; };
     const auto id = [&](TensorId tensor) { return TensorId{program_.first.value + tensor.value}; };
-    for (std::uint32_t at = 0; at < program_.trace.kernels.size() && error.empty(); ++at) {
-      for (const TensorId tensor : program_.lifetimes.births[at]) {
-        inbox.allocated(id(tensor), place(tensor));
-        if (gated_ != nullptr) CHECK(shim().add(gated_->range_of(address(place(tensor)), bytes_of(place(tensor)))));
+    for (std::uint32_t at = 0, count = 0; at < program_.trace.kernels.size() && error.empty(); at += count) {
+      count = graphs_ && random() % 2 == 0 ? kernels_of_graph(at) : 1;
+      std::vector<Computation*> kernels;
+      std::vector<BlockAccess> accesses;
+      for (std::uint32_t kernel = at; kernel < at + count; ++kernel) {
+        for (const TensorId tensor : program_.lifetimes.births[kernel]) {
+          inbox.allocated(id(tensor), place(tensor));
+          if (gated_ != nullptr) CHECK(shim().add(gated_->range_of(address(place(tensor)), bytes_of(place(tensor)))));
+        }
+        Computation& one = computations_.emplace_back();
+        one = {.accesses = program_.layout.accesses(program_.trace, program_.trace.kernels[kernel]),
+               .kernel = kernel,
+               .begin = machine_.address({0})};
+        kernels.push_back(&one);
+        accesses.insert(accesses.end(), one.accesses.begin(), one.accesses.end());
       }
-      Computation& one = computations_.emplace_back();
-      one = {.accesses = program_.layout.accesses(program_.trace, program_.trace.kernels[at]),
-             .kernel = at,
-             .begin = machine_.address({0})};
-      std::vector<BlockAccess> told = one.accesses;
+      std::vector<BlockAccess> told = accesses;
       for (BlockAccess& access : told) access.writes &= tells_writes_;
       const LaunchId launch{thread, at + 1};
       inbox.kernel_ready({.launch = launch, .kernel = kNoKernel, .accesses = told, .waits = false}, random() % 2 == 0);
@@ -197,16 +242,16 @@ class Script {
       CUevent event = nullptr;
       check(driver().cuEventCreate(&event, 0));
       events_.push_back(event);
-      for (const BlockAccess& access : one.accesses)
+      for (const BlockAccess& access : accesses)
         for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value) {
           for (const CUevent before : uses[block.value])
             if (before != event) check(driver().cuStreamWaitEvent(stream, before, 0));
           uses[block.value].push_back(event);
         }
-      if (!launch_on(stream, one, random() % 4 == 0)) computations_.pop_back();
+      if (!launch_on(stream, kernels, random() % 4 == 0)) computations_.resize(computations_.size() - count);
       check(driver().cuEventRecord(event, stream));
       inbox.kernel_done(launch);
-      for (const TensorId tensor : program_.lifetimes.deaths[at]) {
+      for (const TensorId tensor : program_.lifetimes.deaths[at + count - 1]) {
         if (gated_ != nullptr) CHECK(shim().remove(machine_.address(place(tensor).first)));
         inbox.freed(id(tensor), place(tensor));
       }
@@ -214,6 +259,7 @@ class Script {
     for (const CUstream stream : streams_) check(driver().cuStreamSynchronize(stream));
   }
 
+  std::uint32_t graphs = 0;                        // that were launched
   std::string error;                               // of a launch
   static inline thread_local std::string refusal;  // of this thread's latest launch, by who watches
   std::vector<std::uint64_t> sums() const {
@@ -223,23 +269,31 @@ class Script {
   }
 
  private:
-  static void check(CUresult result) { CHECK(result == CUDA_SUCCESS); }
+  // So many from this one on become a graph: they fit in the smallest device, and what dies does so after the last.
+  std::uint32_t kernels_of_graph(std::uint32_t first) const {
+    constexpr std::uint32_t kMostKernels = 4, kMostBlocks = 26;
+    std::uint32_t blocks = 0, count = 0;
+    for (std::uint32_t at = first; at < program_.trace.kernels.size() && count < kMostKernels; ++at, ++count) {
+      for (const BlockAccess& access : program_.layout.accesses(program_.trace, program_.trace.kernels[at]))
+        blocks += access.blocks.count;
+      if (count > 0 && (blocks > kMostBlocks || !program_.lifetimes.deaths[at - 1].empty())) break;
+    }
+    return count;
+  }
   const void* address(BlockRange blocks) const { return reinterpret_cast<const void*>(machine_.address(blocks.first)); }
   static Bytes bytes_of(BlockRange blocks) { return kBlockBytes * blocks.count; }
   // False: nothing is served any more.
-  bool launch_on(CUstream stream, Computation& one, bool dawdles) {
-    CHECK(one.accesses.size() <= kMostTensors);
-    std::array<const void*, 1 + kMostTensors> values{&one};
-    for (std::size_t at = 0; at < one.accesses.size(); ++at) values[1 + at] = address(one.accesses[at].blocks);
-    std::array<void*, values.size()> parameters;
-    for (std::size_t at = 0; at < values.size(); ++at) parameters[at] = static_cast<void*>(&values[at]);
-    const auto launch = [&](decltype(&::cuLaunchKernel) call) {
-      return call(compute_kernel().function(), 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr);
-    };
+  bool launch_on(CUstream stream, std::span<Computation* const> kernels, bool dawdles) {
+    Computation& one = *kernels.front();
     if (gated_ != nullptr) {
+      const CUgraphExec graph = kernels.size() > 1 ? captured(stream, kernels) : nullptr;
       strict_cuda().is_spared(false);
-      const CUresult launched = launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"));
+      const CUresult launched =
+          graph != nullptr
+              ? launch(graph, stream)
+              : launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"), stream, one, one.accesses);
       strict_cuda().is_spared(true);
+      if (graph != nullptr) destroy(graph), ++graphs;
       if (launched != CUDA_SUCCESS) error = refusal;
       return launched == CUDA_SUCCESS;
     }
@@ -253,15 +307,15 @@ class Script {
       return false;
     }
     for (unsigned turns = dawdles ? 8 : 0; turns > 0; --turns) std::this_thread::yield();
-    check(launch(driver().cuLaunchKernel));
-    machine_.gate().leave(stream, touches);
+    check(launch(driver().cuLaunchKernel, stream, one, one.accesses));
+    CHECK(machine_.gate().leave(stream, touches).has_value());
     return true;
   }
 
   CudaMachine& machine_;
   const Program& program_;
   const GatedLaunches* gated_;
-  bool tells_writes_;
+  bool tells_writes_, graphs_;
   std::vector<CUstream> streams_;
   std::deque<Computation> computations_;
   std::vector<CUevent> events_;
@@ -270,6 +324,7 @@ class Script {
 struct Ran {
   RuledMachine::Asked asked;
   std::string error;  // of the machine; empty: none
+  std::uint32_t graphs = 0;
 };
 Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
   std::vector<Program> programs;
@@ -285,8 +340,10 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
   auto file = SpillFile::open(spill_directory(), kBlockBytes * kSsdBlocks);
   CHECK(file.has_value() && file->reserve(kSsdBlocks).has_value());
   auto machine = CudaMachine::make(
-      driver(), {.device_frames = limits.device, .host_slots = limits.host, .range_blocks = blocks}, *file);
-  if (!machine) return {.asked = {}, .error = machine.error().message};
+      driver(),
+      {.device_frames = limits.device, .host_slots = limits.host, .range_blocks = blocks, .strict = limits.strict},
+      *file);
+  if (!machine) return {.asked = {}, .error = machine.error().message, .graphs = 0};
   CudaMachine& cuda = **machine;
   RuledMachine ruled(cuda, blocks, limits.device);
   Ran ran;
@@ -322,6 +379,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
     if (!result) ran.error = result.error().message;
     for (std::size_t thread = 0; thread < scripts.size(); ++thread) {
       if (ran.error.empty()) ran.error = scripts[thread].error;
+      ran.graphs += scripts[thread].graphs;
       // What was launched has run, and read what it should, whatever failed later.
       auto expected = run_in_plain_memory(programs[thread].trace, programs[thread].layout);
       const auto sums = scripts[thread].sums();
@@ -331,6 +389,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
     }
   }
   if (limits.through_shim) shim().observe(nullptr);
+  EXPECT_EQ(cuda.activity().checked_launches > 0, limits.strict);
   EXPECT_LE(cuda.stats().dropped_clean(), kBlockBytes * ruled.asked().dropped_clean);
   ran.asked = ruled.asked();
   return ran;
@@ -338,7 +397,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
 
 TEST(CudaConformance, ReadsWhatARunWithoutLimitsReads) {
   const std::uint64_t seeds = 12 * effort();
-  std::uint64_t dropped_clean = 0, spilled = 0;
+  std::uint64_t dropped_clean = 0, spilled = 0, graphs = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(seed);
     const Limits limits{.device = 28 + static_cast<std::uint32_t>(seed) % 3 * 4,
@@ -348,14 +407,133 @@ TEST(CudaConformance, ReadsWhatARunWithoutLimitsReads) {
                         .streams = 1 + static_cast<std::uint32_t>(seed) % 3,
                         .threads = 1 + static_cast<std::uint32_t>(seed) % 2,
                         .tells_writes = seed % 5 != 0,
-                        .through_shim = seed % 3 == 1};
-    const auto [asked, error] = run_on_cuda(seed, 60, limits);
+                        .through_shim = seed % 3 == 1,
+                        .graphs = seed % 3 == 1,
+                        .strict = seed % 4 == 0};
+    const auto [asked, error, launched] = run_on_cuda(seed, 60, limits);
     EXPECT_EQ(error, "");
+    graphs += launched;
     dropped_clean += asked.dropped_clean;
     spilled += !asked.moved(Tier::device, Tier::ssd).empty();
   }
   EXPECT_GT(spilled, seeds / 2);
   EXPECT_GT(dropped_clean, 0u);
+  EXPECT_GT(graphs, 0u);
+}
+
+// A machine with room for four blocks, each of which has a tensor. Its run loop runs beside the test.
+class Beside {
+ public:
+  static constexpr std::uint32_t kFrames = 4, kTensors = 6;
+
+  explicit Beside(bool strict)
+      : file_(*SpillFile::open(spill_directory(), kBlockBytes * kSsdBlocks)),
+        machine_(*CudaMachine::make(
+            driver(), {.device_frames = kFrames, .host_slots = 2, .range_blocks = kTensors, .strict = strict}, file_)),
+        ruled_(*machine_, kTensors, kFrames),
+        executor_(empty_table(), {.migration = {.splits_blocks = false}}),
+        gated_(*machine_, [this](std::string_view why) { refusal = why; }) {
+    CHECK(file_.reserve(kSsdBlocks).has_value());
+    check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    shim().observe(&gated_);
+    loop_ = std::thread([this] { std::ignore = run_loop(ruled_, executor_, false, 1, [] { return false; }); });
+    for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
+      machine_->inbox().allocated({tensor}, {{tensor}, 1});
+      const auto* const begin = reinterpret_cast<const void*>(machine_->address({tensor}));
+      CHECK(shim().add(gated_.range_of(begin, kBlockBytes)));
+    }
+  }
+  ~Beside() {
+    {
+      const std::lock_guard lock(strict_cuda().mutex);
+      strict_cuda().all_fail = CUDA_SUCCESS;
+    }
+    check(driver().cuStreamSynchronize(stream));
+    shim().observe(nullptr);
+    for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) CHECK(shim().remove(machine_->address({tensor})));
+    machine_->stop();
+    loop_.join();
+  }
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+  // A kernel that writes to these.
+  Computation& kernel(std::initializer_list<std::uint32_t> tensors) {
+    Computation& one = computations_.emplace_back();
+    one.begin = machine_->address({0});
+    for (const std::uint32_t tensor : tensors) one.accesses.push_back({.blocks = {{tensor}, 1}, .writes = true});
+    return one;
+  }
+  // It is given only so many of its tensors.
+  CUresult launch_with(Computation& one, std::size_t given) const {
+    return launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"), stream, one,
+                  std::span(one.accesses).first(given));
+  }
+  std::uint64_t checked() const { return machine_->activity().checked_launches; }
+
+  CUstream stream = nullptr;
+  std::string refusal;
+
+ private:
+  static PageTable empty_table() {
+    PageTable table({kBlockBytes * kFrames, kBlockBytes * 2, kBlockBytes * kSsdBlocks});
+    table.add_blocks(kTensors, kBlockBytes);
+    return table;
+  }
+
+  SpillFile file_;
+  std::unique_ptr<CudaMachine> machine_;
+  RuledMachine ruled_;
+  Executor executor_;
+  GatedLaunches gated_;
+  std::deque<Computation> computations_;
+  std::thread loop_;
+};
+
+TEST(CudaConformance, AGraphWaitsForAllThatItsKernelsTouchAndIsRefusedIfThatIsMoreThanTheBudget) {
+  Beside run(false);
+  std::vector<Computation*> kernels;
+  for (std::uint32_t tensor = 0; tensor < Beside::kFrames; ++tensor) kernels.push_back(&run.kernel({tensor}));
+  const CUgraphExec fits = captured(run.stream, kernels);
+  EXPECT_EQ(kernels.front()->sum, 0u) << "it has run while it was captured";
+  for (const std::uint32_t tensor : {4u, 5u, 4u}) {  // Others leave for it each time.
+    check(launch(fits, run.stream));
+    check(run.launch_with(run.kernel({tensor}), 1));
+  }
+  kernels.push_back(&run.kernel({4}));
+  const CUgraphExec large = captured(run.stream, kernels);
+  EXPECT_EQ(run.refusal, "");
+  EXPECT_EQ(launch(large, run.stream), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_NE(run.refusal.find("one launch uses 10 MiB of device memory, and the budget is 8 MiB"), std::string::npos)
+      << run.refusal;
+  check(launch(fits, run.stream));
+  for (const CUgraphExec graph : {fits, large}) destroy(graph);
+}
+
+TEST(CudaConformance, AStrictRunFindsWhatALaunchWasNotSeenToTouch) {
+  for (const bool strict : {false, true}) {
+    Beside run(strict);
+    {
+      const std::lock_guard lock(strict_cuda().mutex);
+      strict_cuda().loses_device = true;
+    }
+    check(run.launch_with(run.kernel({0, 1}), 2));
+    check(run.launch_with(run.kernel({2}), 1));
+    check(run.launch_with(run.kernel({0, 1}), 2));
+    EXPECT_EQ(run.refusal, "");
+    GatedLaunches::operator_begins("test::operator");
+    check(run.launch_with(run.kernel({0, 1}), 1));  // That it would fail is known once it has run.
+    GatedLaunches::operator_ends();
+    EXPECT_EQ(run.checked(), strict ? 4u : 0u);
+    if (strict)
+      EXPECT_TRUE(run.refusal.starts_with("the kernel compute of test::operator has touched memory") &&
+                  run.refusal.contains("CUDA_ERROR_ILLEGAL_ADDRESS"))
+          << run.refusal;
+    else
+      EXPECT_EQ(run.refusal, "");
+    const std::lock_guard lock(strict_cuda().mutex);
+    strict_cuda().loses_device = false;
+  }
 }
 
 // Whatever call of the driver fails, and whenever: the run ends with an error that names it, or is as if nothing had
@@ -378,7 +556,7 @@ TEST(CudaConformance, FailuresOfTheDriverAreToldAndNothingIsWrong) {
         const std::lock_guard lock(strict.mutex);
         strict.faults = {{call, {after, CUDA_ERROR_UNKNOWN}}};
       }
-      const auto [asked, error] =
+      const auto [asked, error, graphs] =
           run_on_cuda(seed, 40, {.device = 28, .host = 6, .keep_dead = true, .keep_copies = true, .streams = 2});
       if (error.empty()) continue;
       ++failed;

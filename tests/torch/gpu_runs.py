@@ -81,6 +81,33 @@ def trains_an_example(libraries, name):
     same_with_parts(gpu, script, report["peak_device_bytes"], expected)
 
 
+@normal("gan")
+@long("accumulation", "streams", "lstm", "checkpointing", "attention")
+def a_launch_touches_what_it_is_seen_to_touch(libraries, *models):
+    gpu = Gpu(libraries)
+    for model in models:
+        script = [*ON_A_DEVICE, model, "--device", "strict", "--width", WIDTHS[model]]
+        expected, peaks = gpu.plainly(*script)
+        same_in_a_strict_run(gpu, script, peaks[0], expected)
+
+
+@long("gpt", "resnet")
+def an_example_touches_what_it_is_seen_to_touch(libraries, *names):
+    gpu = Gpu(libraries)
+    for name in names:
+        script = [*EXAMPLE[name], "--device", "strict", "--steps", "5"]
+        done, report = gpu.limited(4 << 30, *script)
+        same_in_a_strict_run(gpu, script, report["peak_device_bytes"], lines(done))
+
+
+def same_in_a_strict_run(gpu, script, peak, expected):
+    """All else is inaccessible while a launch runs, and ends the process."""
+    done, report = gpu.limited(peak // 2, *script, options=["--host-memory", f"{peak * 3 // 4 >> 20}MiB", "--strict"])
+    check(done.returncode == 0 and lines(done) == expected, lines(done), expected, done.stderr)
+    check(report["gpu"]["strict"] and report["gpu"]["blind_launches"] == 0 and report["error"] is None, report)
+    check(report["gpu"]["checked_launches"] > 100 and sum(report["moved_bytes"].values()) > peak // 4, report)
+
+
 @normal()
 def kernels_take_as_long_as_the_device_says(libraries):
     """The host only enqueues them, which takes a small part of the time."""
@@ -151,6 +178,7 @@ def tells_what_device_it_limits(libraries):
         ("--device", "gpu"): (2, "--device gpu: it is auto, cpu, cuda, or cuda:N"),
         ("--device", "cuda:7"): (1, "cuda:7"),
         ("--device", "cpu", "--pinned-memory", "1GiB"): (2, "--pinned-memory"),
+        ("--device", "cpu", "--strict"): (2, "--strict"),
         ("--device", "cuda", "--device-memory", "64GiB"): (2, "more than the 8 GiB"),
         ("--device", "cuda", "--pinned-memory", "64MiB", "--host-memory", "64MiB"): (2, "--host-memory 64 MiB is more than"),
     }

@@ -1,5 +1,8 @@
 #include "hook/cuda/gated_launches.h"
 
+#include <fmt/format.h>
+
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -9,6 +12,8 @@ namespace {
 
 // What this thread's launch touches, from before() to after(); and what its operator may.
 thread_local std::vector<BlockTouch> touches_of_launch;
+thread_local bool has_entered = false;
+thread_local std::string_view name_of_operator;
 struct OperatorTouch {
   const void* begin;
   BlockTouch touch;
@@ -37,6 +42,7 @@ CudaRange GatedLaunches::range_of(const void* begin, Bytes bytes) const {
 
 bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
   touches_of_launch.clear();
+  has_entered = false;
   if (launch.is_captured) return true;  // The graph is gated when it is launched.
   if (!enter(launch)) return false;
   // What touches nothing of ours may be another GPU's.
@@ -51,25 +57,46 @@ bool GatedLaunches::enter(const CudaLaunch& launch) {
     if (touches_of_operator.empty()) blind_launches_.fetch_add(1, std::memory_order_relaxed);
     for (const OperatorTouch& one : touches_of_operator) touches_of_launch.push_back(one.touch);
   }
-  if (touches_of_launch.empty()) return true;
+  if (touches_of_launch.empty() && !machine_.gate().is_strict()) return true;
   // It is another stream for each thread, and the run loop could not wait for any of them.
-  if (launch.stream == CU_STREAM_PER_THREAD) {
+  if (launch.stream == CU_STREAM_PER_THREAD && !touches_of_launch.empty()) {
     refuse({Errc::unavailable,
             "a kernel was launched on the per-thread default stream, which is not supported; the launch has failed"});
     return false;
   }
   const auto entered = machine_.gate().enter(launch.stream, touches_of_launch);
   if (!entered) refuse(entered.error());
-  return entered.has_value();
+  return has_entered = entered.has_value();
 }
 
 void GatedLaunches::after(const CudaLaunch& launch, int) noexcept {
-  if (!touches_of_launch.empty()) machine_.gate().leave(launch.stream, touches_of_launch);
+  if (!std::exchange(has_entered, false)) return;
+  if (const auto left = machine_.gate().leave(launch.stream, touches_of_launch); !left)
+    refuse({left.error().code, fmt::format("{} has touched memory of tensors that it was not seen to use, or failed "
+                                           "otherwise: {}",
+                                           name_of(launch), left.error().message)});
+}
+
+// "the kernel at_foo of aten::add". Names of templates may be longer than a notice.
+std::string GatedLaunches::name_of(const CudaLaunch& launch) const {
+  std::string name = launch.kind == CudaLaunch::Kind::copy    ? "a copy"
+                     : launch.kind == CudaLaunch::Kind::set   ? "a set"
+                     : launch.kind == CudaLaunch::Kind::graph ? "a CUDA graph"
+                                                              : "a kernel";
+  const char* function = nullptr;
+  const CudaDriver& driver = machine_.driver();
+  if (launch.function != nullptr &&
+      (driver.cuFuncGetName(&function, launch.function) == CUDA_SUCCESS ||
+       driver.cuKernelGetName(&function, reinterpret_cast<CUkernel>(launch.function)) == CUDA_SUCCESS))
+    name = fmt::format("the kernel {}", std::string_view(function).substr(0, 200));
+  return name_of_operator.empty() ? name : fmt::format("{} of {}", name, name_of_operator);
 }
 
 void GatedLaunches::stream_ends(CUstream_st* stream) noexcept {
   if (const auto ended = machine_.gate().streams().ends(stream); !ended) refuse(ended.error());
 }
+
+void GatedLaunches::operator_begins(std::string_view name) { name_of_operator = name; }
 
 void GatedLaunches::operator_touches(const void* begin, Bytes bytes, bool writes) {
   touches_of_operator.push_back({begin, {blocks_at(begin, bytes), writes}});
@@ -79,7 +106,10 @@ void GatedLaunches::operator_forgets(const void* begin) {
   std::erase_if(touches_of_operator, [&](const OperatorTouch& one) { return one.begin == begin; });
 }
 
-void GatedLaunches::operator_ends() { touches_of_operator.clear(); }
+void GatedLaunches::operator_ends() {
+  touches_of_operator.clear();
+  name_of_operator = {};
+}
 
 void GatedLaunches::refuse(const Error& why) {
   if (on_refusal_) on_refusal_(why.message);

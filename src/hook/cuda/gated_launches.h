@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -29,8 +30,9 @@ class GatedLaunches final : public LaunchObserver {
   void after(const CudaLaunch& launch, int result) noexcept override;
   void stream_ends(CUstream_st* stream) noexcept override;
 
-  // The calling thread runs an operator that may touch this memory, too, until it ends: a launch whose pointers are not
-  // all known needs all of it.
+  // The calling thread runs an operator until it ends. The name stays until then.
+  static void operator_begins(std::string_view name);
+  // It may touch this memory, too: a launch whose pointers are not all known needs all of it.
   void operator_touches(const void* begin, Bytes bytes, bool writes);
   static void operator_forgets(const void* begin);  // It is dead.
   static void operator_ends();
@@ -40,6 +42,7 @@ class GatedLaunches final : public LaunchObserver {
 
  private:
   bool enter(const CudaLaunch& launch);
+  std::string name_of(const CudaLaunch& launch) const;
   BlockRange blocks_at(const void* begin, Bytes bytes) const;
   void refuse(const Error& why);
 

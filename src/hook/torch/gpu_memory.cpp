@@ -54,6 +54,7 @@ class GpuMemory final : public PagedMemory {
   void measure_times() override { watch_->timer.start(); }
 
   void kernel_ready(const NextKernel& kernel, std::span<const ByteExtent> extents) override {
+    GatedLaunches::operator_begins(kernel.name);
     for (const ByteExtent& extent : extents)
       if (contains(extent.begin)) watch_->launches.operator_touches(extent.begin, Bytes{extent.bytes}, extent.writes);
     in_kernel = true;
@@ -159,6 +160,7 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   CudaDeviceConfig wanted;
   static_cast<RealDeviceConfig&>(wanted) = config;
   wanted.ordinal = session.config.gpu;
+  wanted.strict = session.config.strict;
   const Bytes pinned{session.config.pinned_budget_bytes};
   wanted.staging_blocks =
       std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / kBlockBytes.value));
@@ -174,7 +176,8 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
                              .blind_launches = watch->launches.blind_launches(),
                              .mappings = activity.mappings,
                              .mapping = activity.mapping,
-                             .pinned_peak = activity.pinned});
+                             .pinned_peak = activity.pinned,
+                             .checked_launches = activity.checked_launches});
   };
   TRY(std::unique_ptr<Pager> pager, Pager::start(std::move(config), std::move(device)));
   TRY(auto planning, session_planning(session, *pager));

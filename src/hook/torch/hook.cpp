@@ -169,7 +169,8 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   if (kernel->known_to_memory)
     memory_->kernel_ready({.plan = kernel->plan ? &kernel->plan->run : nullptr,
                            .kernel = kernel->place,
-                           .execution = kernel->lineage.execution()},
+                           .execution = kernel->lineage.execution(),
+                           .name = op.name},
                           accesses.extents);
   kernel->event.start = now();
   kernel->event.stalled_at_start = memory_->stalled(kernel->event.start);

@@ -32,6 +32,8 @@ class CopyStream {
 
   // Looks what has been done meanwhile.
   Result<> poll();
+  // Until all that was enqueued is done. For any thread, while nothing is enqueued.
+  Result<> wait() const { return driver_.check(driver_.cuStreamSynchronize(stream_), "copy blocks"); }
   bool is_busy() const { return done() < marked_; }
   std::uint64_t done() const { return done_.load(std::memory_order_acquire); }
   // Done when this mark is, or later.

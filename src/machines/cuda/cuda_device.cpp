@@ -45,6 +45,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, c
            .host_slots = host,
            .range_blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(kAddressesForEach * all, kMostBlocks)),
            .staging_slots = config.staging_blocks,
+           .strict = config.strict,
            .closed_after_file = teardown ? teardown->get() : -1,
            .around_io = config.around_io},
           opened->file()));

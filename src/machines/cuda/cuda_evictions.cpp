@@ -48,7 +48,7 @@ bool CudaMachine::step_down(Job& job) {
       come_back(job, true);
       return true;
     }
-    if (is_captured(job)) return false;
+    if (!has_events(job)) return false;
     if (!take_buffers(job)) return job.error != 0;
     if (!start_copies(job)) return false;
     job.step = copies;
@@ -141,7 +141,7 @@ bool CudaMachine::start_copies(Job& job) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     if (!at(id).is_copied) continue;
     std::byte* const to = job.move.to == Tier::host ? at(id).slot : at(id).staging;
-    if (!holds(down_->copy_from_device(to, address(id), kBlockBytes.value))) return false;
+    if (!holds(memory_->allow(id)) || !holds(down_->copy_from_device(to, address(id), kBlockBytes.value))) return false;
   }
   if (!any) return true;
   auto mark = down_->mark();
@@ -164,12 +164,17 @@ void CudaMachine::find_uses(BlockId id, Job& job) {
   job.uses.erase(first, last);
 }
 
-// Nothing can be recorded on a stream while a graph is captured there. That ends by itself.
-bool CudaMachine::is_captured(const Job& job) {
-  const bool captured =
-      std::ranges::any_of(job.uses, [&](const auto& use) { return script_streams_.is_captured(use); });
-  waits_for_capture_ |= captured;
-  return captured;
+// One behind each use. False: not yet, since nothing can be recorded on a stream while a graph is captured there, which
+// ends by itself; or it failed for good.
+bool CudaMachine::has_events(const Job& job) {
+  for (const ScriptStreams::Use& use : job.uses) {
+    if (script_streams_.is_done(use)) continue;
+    const auto event = script_streams_.event_after(use);
+    if (!event) fail_for_good(event.error());
+    waits_for_capture_ |= event && *event == nullptr;
+    if (!event || *event == nullptr) return false;
+  }
+  return true;
 }
 
 bool CudaMachine::are_done(const Job& job) const {
@@ -276,11 +281,7 @@ bool CudaMachine::step_drop(BlockId id, Job& job) {
     }
     job.uses.clear();
     find_uses(id, job);
-    if (is_captured(job)) return false;
-    for (const ScriptStreams::Use& use : job.uses) {
-      if (script_streams_.is_done(use)) continue;
-      if (auto event = script_streams_.event_after(use); !event) return fail_for_good(event.error()), false;
-    }
+    if (!has_events(job)) return false;
     job.step = copies;
   }
   return are_done(job) && holds(memory_->unmap(id));

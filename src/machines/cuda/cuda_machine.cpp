@@ -39,7 +39,10 @@ CudaMachine::CudaMachine(const CudaDriver& driver, const CudaMachineOptions& opt
       host_(driver, options.host_slots, kBlockBytes),
       staging_(driver, options.staging_slots, kBlockBytes),
       script_streams_(driver, context, options.range_blocks),
-      gate_({inbox_, bell_, streams_, stall_, *up_, script_streams_, driver}, options.range_blocks,
+      check_(options.strict
+                 ? std::make_unique<LaunchCheck>(LaunchCheck::Around{driver, context, *memory_, *up_, *down_})
+                 : nullptr),
+      gate_({inbox_, bell_, streams_, stall_, *up_, script_streams_, driver, check_.get()}, options.range_blocks,
             options.device_frames),
       blocks_(options.range_blocks) {}
 
@@ -183,12 +186,18 @@ Event CudaMachine::misses(const Faulted& fault) {
   return fault;
 }
 
-// Each step takes what the steps before it have given back.
 void CudaMachine::pump() {
   if (failure_) return;
+  if (check_ == nullptr) return step_all();
+  const MutexLock lock(check_->mutex());  // No launch runs.
+  step_all();
+}
+
+// Each step takes what the steps before it have given back.
+void CudaMachine::step_all() {
   poll_device();
   gate_.await_nobody();
-  const auto step_all = [&](Tier from) {
+  const auto step_jobs = [&](Tier from) {
     for (const Urgency urgency : {Urgency::fault, Urgency::need, Urgency::plan})
       for (auto at = jobs_.begin(); at != jobs_.end() && !failure_;) {
         const auto job = at++;
@@ -197,13 +206,13 @@ void CudaMachine::pump() {
         if (from == Tier::device ? step_down(job->second) : step_up(job->second)) jobs_.erase(job);
       }
   };
-  step_all(Tier::device);
+  step_jobs(Tier::device);
   for (auto at = drops_.begin(); at != drops_.end() && !failure_;) {
     const auto drop = at++;
     if (step_drop({drop->first}, drop->second)) drops_.erase(drop);
   }
   populate_waiting();
-  step_all(Tier::host);
+  step_jobs(Tier::host);
   start_transfers();
   note_usage();
 }

@@ -17,6 +17,7 @@
 #include "machines/cuda/copy_stream.h"
 #include "machines/cuda/device_memory.h"
 #include "machines/cuda/driver.h"
+#include "machines/cuda/launch_check.h"
 #include "machines/cuda/launch_gate.h"
 #include "machines/cuda/pinned_memory.h"
 #include "machines/cuda/script_streams.h"
@@ -35,6 +36,7 @@ struct CudaMachineOptions {
   std::uint32_t range_blocks = 0;   // addresses to hand out
   // Pinned blocks through which those go that the SSD has.
   std::uint32_t staging_slots = 64;
+  bool strict = false;         // Note [Strict runs]
   int closed_after_file = -1;  // a descriptor that stays open as long as the spill file
   // See CpuMachineOptions.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};
@@ -76,11 +78,14 @@ class CudaMachine final : public RealMachine {
     std::uint64_t held_launches = 0, mappings = 0;
     Nanos mapping;  // the time that mappings took
     Bytes pinned;
+    std::uint64_t checked_launches = 0;
   };
   Activity activity() const {
-    return {gate_.held(), memory_->mappings(), memory_->mapping(), host_.pinned() + staging_.pinned()};
+    return {gate_.held(), memory_->mappings(), memory_->mapping(), host_.pinned() + staging_.pinned(),
+            check_ ? check_->checked() : 0};
   }
   LaunchGate& gate() { return gate_; }
+  const CudaDriver& driver() const { return driver_; }
   CUcontext context() const { return context_; }
   CUdeviceptr address(BlockId block) const { return memory_->address(block); }
 
@@ -151,7 +156,7 @@ class CudaMachine final : public RealMachine {
   void come_back(Job& job, bool at_once);
   bool has_copy(const Job& job, BlockId id) const;
   void find_uses(BlockId id, Job& job);
-  bool is_captured(const Job& job);
+  bool has_events(const Job& job);
   bool are_done(const Job& job) const;
   void begin_drop(BlockId id);
   bool step_drop(BlockId id, Job& job);
@@ -172,6 +177,7 @@ class CudaMachine final : public RealMachine {
   void populate_waiting();
 
   void pump();
+  void step_all();
   void start_transfers();
   void transfer_ended(const Completion& completion);
   void answer(const Job& job, bool done);
@@ -195,6 +201,7 @@ class CudaMachine final : public RealMachine {
   std::unique_ptr<CopyStream> up_, down_;
   PinnedMemory host_, staging_;
   ScriptStreams script_streams_;
+  std::unique_ptr<LaunchCheck> check_;  // null: the run is not strict
   LaunchGate gate_;
   std::unique_ptr<BlockIo> io_;
 

@@ -63,13 +63,36 @@ Result<> DeviceMemory::map(BlockId block) {
   TRY_VOID(driver_.check(driver_.cuMemMap(address(block), block_bytes_.value, 0, handles_[frame], 0), "map a block"));
   free_.pop_back();
   frames_[block.value] = frame;
-  CUmemAccessDesc access{};
-  access.location = property().location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  TRY_VOID(
-      driver_.check(driver_.cuMemSetAccess(address(block), block_bytes_.value, &access, 1), "allow access to a block"));
+  TRY_VOID(set_access(block, true));
+  allowed_.insert(block);
   ++mappings_;
   mapping_ += now() - begin;
+  return {};
+}
+
+Result<> DeviceMemory::set_access(BlockId block, bool allowed) {
+  CUmemAccessDesc access{};
+  access.location = property().location;
+  access.flags = allowed ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  return driver_.check(driver_.cuMemSetAccess(address(block), block_bytes_.value, &access, 1),
+                       allowed ? "allow access to a block" : "forbid access to a block");
+}
+
+Result<> DeviceMemory::allow(BlockId block) {
+  CHECK(is_mapped(block));
+  return allowed_.insert(block).second ? set_access(block, true) : Result<>();
+}
+
+Result<> DeviceMemory::allow_only(std::span<const BlockId> blocks) {
+  for (auto at = allowed_.begin(); at != allowed_.end();) {
+    if (std::ranges::binary_search(blocks, *at)) {
+      ++at;
+      continue;
+    }
+    TRY_VOID(set_access(*at, false));
+    at = allowed_.erase(at);
+  }
+  for (const BlockId block : blocks) TRY_VOID(allow(block));
   return {};
 }
 
@@ -81,6 +104,7 @@ Result<> DeviceMemory::unmap(BlockId block) {
   mapping_ += now() - begin;
   free_.push_back(frames_[block.value]);
   frames_[block.value] = kNone;
+  allowed_.erase(block);
   return {};
 }
 

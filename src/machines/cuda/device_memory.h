@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -14,7 +16,7 @@
 namespace spillway {
 
 // One range of a GPU's addresses, block beside block, and the physical memory that blocks get: frames of one block
-// each, made when they are needed first and kept, mapped to one block at a time. Used by one thread.
+// each, made when they are needed first and kept, mapped to one block at a time. Used by one thread at a time.
 class DeviceMemory {
  public:
   using Frame = std::uint32_t;
@@ -38,6 +40,11 @@ class DeviceMemory {
   Result<> map(BlockId block);
   // Nobody uses it, and nothing enqueued will.
   Result<> unmap(BlockId block);
+  // Lets the block be used until allow_only(); one that is mapped can be from the start. For who enqueues what uses it.
+  Result<> allow(BlockId block);
+  // No other block can be used, though it stays mapped: whoever touches it faults. All are mapped, in ascending order;
+  // nothing enqueued uses any other.
+  Result<> allow_only(std::span<const BlockId> blocks);
   bool is_mapped(BlockId block) const { return frames_[block.value] != kNone; }
   // Blocks that were mapped or unmapped so far, and the time that this took.
   std::uint64_t mappings() const { return mappings_; }
@@ -54,6 +61,7 @@ class DeviceMemory {
         block_bytes_(block_bytes),
         frames_(blocks, kNone) {}
   CUmemAllocationProp property() const;
+  Result<> set_access(BlockId block, bool allowed);
 
   const CudaDriver& driver_;
   CUdevice device_;
@@ -63,6 +71,7 @@ class DeviceMemory {
   std::vector<CUmemGenericAllocationHandle> handles_;  // by frame
   std::vector<Frame> free_;
   std::vector<Frame> frames_;  // by block
+  std::set<BlockId> allowed_;
   std::uint64_t mappings_ = 0;
   Nanos mapping_;
 };

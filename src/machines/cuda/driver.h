@@ -16,7 +16,7 @@ namespace spillway {
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                                   \
   X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)                           \
   X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuCtxSynchronize)                                      \
-  X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)                                            \
+  X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuFuncGetName) X(cuKernelGetName)        \
   X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)       \
   X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)               \
   X(cuEventElapsedTime) X(cuThreadExchangeStreamCaptureMode) X(cuCtxPushCurrent) X(cuCtxPopCurrent)         \

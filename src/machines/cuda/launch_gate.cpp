@@ -58,11 +58,14 @@ Result<> LaunchGate::enter(CUstream stream, std::span<const BlockTouch> touches)
   for (const BlockTouch& touch : touches)
     for (BlockId block = touch.blocks.first; touch.writes && block < touch.blocks.end(); ++block.value)
       written_[block.value].store(1, std::memory_order_relaxed);
-  if (auto waits = let_stream_wait(stream, touches); !waits) {
-    go_out(slot);
-    return waits;
+  Result<> ready = let_stream_wait(stream, touches);
+  if (ready && is_strict()) {
+    std::vector<BlockRange> touched;
+    for (const BlockTouch& touch : touches) touched.push_back(touch.blocks);
+    ready = around_.check->begin(touched);
   }
-  return {};
+  if (!ready) go_out(slot);
+  return ready;
 }
 
 // All that comes up does so in one order.
@@ -75,12 +78,14 @@ Result<> LaunchGate::let_stream_wait(CUstream stream, std::span<const BlockTouch
                               "let a stream wait for what it needs");
 }
 
-void LaunchGate::leave(CUstream stream, std::span<const BlockTouch> touches) {
+Result<> LaunchGate::leave(CUstream stream, std::span<const BlockTouch> touches) {
+  Result<> ran = is_strict() ? around_.check->end(stream) : Result<>();
   const auto number = around_.streams.number_of(stream);
   CHECK(number.has_value());
   const std::uint64_t launch = around_.streams.enqueued(*number);
   for (const BlockTouch& touch : touches) around_.streams.uses(*number, launch, touch.blocks);
   go_out((*slots_)[around_.threads.of_this_thread().value]);
+  return ran;
 }
 
 void LaunchGate::go_out(Slot& slot) {

@@ -15,6 +15,7 @@
 #include "base/mutex.h"
 #include "base/result.h"
 #include "machines/cuda/copy_stream.h"
+#include "machines/cuda/launch_check.h"
 #include "machines/cuda/script_streams.h"
 #include "machines/real/doorbell.h"
 #include "machines/real/inbox.h"
@@ -53,6 +54,7 @@ class LaunchGate {
     const CopyStream& up;
     ScriptStreams& streams;
     const CudaDriver& driver;
+    LaunchCheck* check;  // null: the run is not strict
   };
   // `most_claimed`: blocks that the device can hold at a time.
   LaunchGate(const Around& around, std::uint32_t blocks, std::uint32_t most_claimed);
@@ -61,7 +63,9 @@ class LaunchGate {
   // Returns once the launch may be enqueued, and leave() follows as soon as it was. The error says what does not fit,
   // or why nothing is served any more; then nothing is to be enqueued, and leave() is not called.
   Result<> enter(CUstream stream, std::span<const BlockTouch> touches);
-  void leave(CUstream stream, std::span<const BlockTouch> touches);
+  // An error in strict runs only: the launch has touched what it was not seen to touch, or failed otherwise.
+  Result<> leave(CUstream stream, std::span<const BlockTouch> touches);
+  bool is_strict() const { return around_.check != nullptr; }  // Launches that touch nothing come here, too.
   ScriptStreams& streams() { return around_.streams; }
 
   // Since when a launch waits; nothing: none does.

@@ -44,11 +44,16 @@ Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
   return now;
 }
 
-bool ScriptStreams::is_captured(Use use) const {
-  const Stream& one = *all_[use.stream].load();
-  if (is_done(use) || one.has_ended.load(std::memory_order_relaxed)) return false;
+bool ScriptStreams::is_captured(const Stream& stream) const {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver_.cuStreamIsCapturing(one.handle, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_.cuStreamIsCapturing(stream.handle, &status) == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// False: a graph is being captured there, and the event is of no use. That may begin at any moment.
+Result<bool> ScriptStreams::record(CUevent event, const Stream& stream) const {
+  if (is_captured(stream)) return false;
+  TRY_VOID(driver_.check(driver_.cuEventRecord(event, stream.handle), "see when the script's kernels are done"));
+  return !is_captured(stream);
 }
 
 Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
@@ -56,16 +61,18 @@ Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
   const DriverScope scope(driver_, context_);
   for (const Use& use : uses) {
     if (is_done(use)) continue;
-    if (is_captured(use))
-      return fail(Errc::unavailable,
-                  "memory that another stream used comes to this one while that stream is captured into a graph, which "
-                  "is not supported");
     Stream& one = *all_[use.stream].load(std::memory_order_relaxed);
     const MutexLock lock(mutex_);
     CUevent event = one.last;
     if (event == nullptr) {
       TRY_VOID(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event"));
-      TRY_VOID(driver_.check(driver_.cuEventRecord(event, one.handle), "see when the script's kernels are done"));
+      TRY(const bool recorded, record(event, one));
+      if (!recorded) {
+        driver_.cuEventDestroy(event);
+        return fail(Errc::unavailable,
+                    "memory that another stream used comes to this one while that stream is captured into a graph, "
+                    "which is not supported");
+      }
     }
     TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(handle, event, 0), "let a stream wait for another"));
     if (event != one.last) driver_.cuEventDestroy(event);  // It goes once it is done.
@@ -115,7 +122,11 @@ Result<CUevent> ScriptStreams::event_after(Use use) {
     event = std::exchange(one.end, nullptr);
     CHECK(event != nullptr);  // Nothing is enqueued there any more: one recording says it all.
   } else {
-    TRY_VOID(driver_.check(driver_.cuEventRecord(event, one.handle), "see when the script's kernels are done"));
+    TRY(const bool recorded, record(event, one));
+    if (!recorded) {
+      driver_.cuEventDestroy(event);
+      return nullptr;
+    }
   }
   one.recorded.push_back({launch, event});
   ++awaited_;

@@ -50,9 +50,8 @@ class ScriptStreams {
   // ---- The run loop.
   // Appends what uses the block and is not known to be done.
   void find_uses(BlockId block, std::vector<Use>& uses) const;
-  // Whether it is not done, and nothing can be recorded there: a graph is being captured.
-  bool is_captured(Use use) const;
-  // An event that is done when this use is, or later. It is not done, and not captured.
+  // An event that is done when this use is, or later. It is not done. Null: none can be recorded now, since a graph is
+  // being captured there.
   Result<CUevent> event_after(Use use);
   // Looks what has been done meanwhile.
   Result<> poll();
@@ -78,6 +77,8 @@ class ScriptStreams {
     std::deque<Recording> recorded;                  // the run loop's; not done yet
   };
 
+  bool is_captured(const Stream& stream) const;
+  Result<bool> record(CUevent event, const Stream& stream) const;
   std::uint32_t find(CUstream handle, std::uint32_t from, std::uint32_t count) const;
 
   const CudaDriver& driver_;

@@ -1,448 +1,33 @@
-#include "strict_driver.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <memory>
-#include <random>
-#include <set>
-#include <thread>
+#include <utility>
+
+#include "strict_device.h"
 
 // NOLINTBEGIN(readability-identifier-naming): the driver's own names.
-namespace spillway {
+namespace spillway::strict {
 namespace {
-
-constexpr std::size_t kGranularity = std::size_t{2} << 20;
-
-thread_local bool in_host_function = false;
-thread_local bool is_spared = false;
-
-// What must never happen, on a GPU either.
-[[noreturn]] void die(const std::string& what) {
-  std::fprintf(stderr, "strict driver: %s\n", what.c_str());
-  std::abort();
-}
-void must(bool holds, const std::string& what) {
-  if (!holds) die(what);
-}
-std::string hex(CUdeviceptr address) {
-  char text[32];
-  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
-  return text;
-}
-
-struct Range {
-  CUdeviceptr begin = 0;
-  std::size_t bytes = 0;
-  CUdeviceptr end() const { return begin + bytes; }
-  bool overlaps(const Range& other) const { return begin < other.end() && other.begin < end(); }
-  bool holds(const Range& other) const { return begin <= other.begin && other.end() <= end(); }
-};
-
-// One recording of an event: done when the stream has come that far.
-struct Recorded {
-  bool done = false;
-  std::chrono::steady_clock::time_point at;
-};
-using Mark = std::shared_ptr<Recorded>;
-
-struct Work {
-  std::string name;
-  std::vector<Range> device = {};  // memory of the device that it touches
-  std::function<void()> run = {};
-  Mark after = nullptr;  // not before this is done
-  Mark marks = nullptr;  // this is done then
-};
-
-struct Stream {
-  std::deque<Work> queue;  // the first one runs
-  bool ended = false;
-  std::thread thread;
-};
-
-struct Event {
-  std::mutex mutex;
-  Mark mark;  // GUARDED_BY(mutex), of the latest recording
-  Mark get() {
-    const std::lock_guard lock(mutex);
-    return mark;
-  }
-  Mark record() {
-    const std::lock_guard lock(mutex);
-    return mark = std::make_shared<Recorded>();
-  }
-};
-
-class Driver {
- public:
-  StrictCuda knobs;
-
-  static Driver& get() {
-    static auto* const driver = new Driver;
-    return *driver;
-  }
-
-  // Every call comes by here first.
-  CUresult call(const char* name) {
-    must(!in_host_function, std::string(name) + " is called within a kernel or host function");
-    const std::lock_guard lock(knobs.mutex);
-    ++knobs.calls[name];
-    if (knobs.is_lost) {
-      ++knobs.lost;
-      return CUDA_ERROR_UNKNOWN;
-    }
-    const auto fault = knobs.faults.find(name);
-    if (fault == knobs.faults.end() || is_spared) return CUDA_SUCCESS;
-    if (fault->second.after-- > 0) return CUDA_SUCCESS;
-    const CUresult result = fault->second.result;
-    knobs.faults.erase(fault);
-    return result;
-  }
-
-  CUresult reserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment);
-  CUresult free_addresses(CUdeviceptr at, std::size_t bytes);
-  CUresult create(CUmemGenericAllocationHandle* handle, std::size_t bytes);
-  CUresult release(CUmemGenericAllocationHandle handle);
-  CUresult map(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHandle handle);
-  CUresult unmap(CUdeviceptr at, std::size_t bytes);
-  CUresult set_access(CUdeviceptr at, std::size_t bytes);
-  CUresult allocate(CUdeviceptr* at, std::size_t bytes);
-  CUresult free(CUdeviceptr at);
-  CUresult pin(void** memory, std::size_t bytes);
-  CUresult unpin(void* memory);
-
-  void enqueue(Stream& stream, Work work);
-  Stream& make_stream();
-  void end_stream(Stream& stream);
-  Stream& stream_of(CUstream stream);
-  bool is_idle(Stream& stream);
-  void wait_until_idle(Stream& stream);
-  void wait_until(const Mark& mark);
-  bool is_done(const Mark& mark);
-  // Nobody wants to wait for a copy of memory that is not pinned.
-  void must_be_pinned(const void* memory, std::size_t bytes);
-
- private:
-  struct Physical {
-    std::size_t offset = 0, bytes = 0;
-    bool mapped = false;
-  };
-  struct Mapping {
-    std::size_t bytes = 0;
-    CUmemGenericAllocationHandle handle = 0;
-    bool accessible = false;
-  };
-
-  Driver() {
-    file_ = ::memfd_create("strict cuda", MFD_CLOEXEC);
-    must(file_ >= 0, "no memfd");
-    knobs.is_spared = [](bool spared) { is_spared = spared; };
-    if (const char* const bytes = std::getenv("STRICT_CUDA_DEVICE_BYTES"); bytes != nullptr)
-      knobs.device_bytes = std::strtoull(bytes, nullptr, 10);
-  }
-  void run(Stream& stream);
-  bool is_accessible(const Range& range);
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int file_ = -1;
-  std::size_t file_bytes_ = 0;
-  std::map<std::size_t, std::vector<std::size_t>> free_offsets_;  // by bytes
-  std::map<CUmemGenericAllocationHandle, Physical> physical_;
-  CUmemGenericAllocationHandle next_handle_ = 1;
-  std::map<CUdeviceptr, std::size_t> reserved_;
-  std::map<CUdeviceptr, Mapping> mappings_;
-  std::map<CUdeviceptr, Mapping> allocated_;
-  std::map<std::uintptr_t, std::size_t> pinned_;
-  std::vector<std::unique_ptr<Stream>> streams_;
-};
-
-CUresult Driver::reserve(CUdeviceptr* at, std::size_t bytes, std::size_t alignment) {
-  must(bytes % kGranularity == 0, "addresses are reserved in parts of the granularity");
-  alignment = std::max(alignment, kGranularity);
-  const std::lock_guard lock(mutex_);
-  void* memory = ::mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  *at = (reinterpret_cast<CUdeviceptr>(memory) + alignment - 1) / alignment * alignment;
-  reserved_[*at] = bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::free_addresses(CUdeviceptr at, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const auto found = reserved_.find(at);
-  must(found != reserved_.end() && found->second == bytes, "frees addresses that are not reserved so");
-  for (const auto& [mapped, mapping] : mappings_)
-    if (Range{at, bytes}.overlaps({mapped, mapping.bytes})) die("frees addresses that are mapped: " + hex(mapped));
-  reserved_.erase(found);  // Nobody else gets them: who still uses them faults.
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::create(CUmemGenericAllocationHandle* handle, std::size_t bytes) {
-  must(bytes > 0 && bytes % kGranularity == 0, "memory is made in parts of the granularity");
-  const std::lock_guard lock(mutex_);
-  {
-    const std::lock_guard knobs_lock(knobs.mutex);
-    if (knobs.created + bytes > knobs.device_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-    knobs.created += bytes;
-    knobs.most_created = std::max(knobs.most_created, knobs.created);
-  }
-  Physical made{.bytes = bytes};
-  if (auto& free = free_offsets_[bytes]; !free.empty()) {
-    made.offset = free.back();
-    free.pop_back();
-  } else {
-    made.offset = file_bytes_;
-    file_bytes_ += bytes;
-    must(::ftruncate(file_, static_cast<off_t>(file_bytes_)) == 0, "the memfd does not grow");
-  }
-  *handle = next_handle_++;
-  physical_[*handle] = made;
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::release(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(mutex_);
-  const auto found = physical_.find(handle);
-  must(found != physical_.end(), "releases memory that is not there");
-  must(!found->second.mapped, "releases memory that is mapped");
-  free_offsets_[found->second.bytes].push_back(found->second.offset);
-  const std::lock_guard knobs_lock(knobs.mutex);
-  knobs.created -= found->second.bytes;
-  physical_.erase(found);
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::map(CUdeviceptr at, std::size_t bytes, CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(mutex_);
-  const auto memory = physical_.find(handle);
-  must(memory != physical_.end() && memory->second.bytes == bytes, "maps memory that is not there, or a part of it");
-  must(!memory->second.mapped, "maps memory twice, at " + hex(at));
-  const bool reserved =
-      std::ranges::any_of(reserved_, [&](const auto& one) { return Range{one.first, one.second}.holds({at, bytes}); });
-  must(reserved, "maps at addresses that are not reserved: " + hex(at));
-  for (const auto& [mapped, mapping] : mappings_)
-    if (Range{at, bytes}.overlaps({mapped, mapping.bytes})) die("maps over a mapping at " + hex(mapped));
-  void* const place = reinterpret_cast<void*>(at);
-  must(::mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file_, static_cast<off_t>(memory->second.offset)) ==
-           place,
-       "mmap of the memfd");
-  memory->second.mapped = true;
-  mappings_[at] = {.bytes = bytes, .handle = handle};
-  const std::lock_guard knobs_lock(knobs.mutex);
-  knobs.mapped += bytes;
-  knobs.most_mapped = std::max(knobs.most_mapped, knobs.mapped);
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::set_access(CUdeviceptr at, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  for (CUdeviceptr place = at; place < at + bytes;) {
-    const auto found = mappings_.find(place);
-    if (found == mappings_.end()) die("sets access to what is not mapped: " + hex(place));
-    must(::mprotect(reinterpret_cast<void*>(place), found->second.bytes, PROT_READ | PROT_WRITE) == 0, "mprotect");
-    found->second.accessible = true;
-    place += found->second.bytes;
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::unmap(CUdeviceptr at, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& stream : streams_)
-    for (const Work& work : stream->queue)
-      for (const Range& touched : work.device)
-        if (touched.overlaps({at, bytes})) die("unmaps " + hex(at) + ", which " + work.name + " uses or is about to");
-  for (CUdeviceptr place = at; place < at + bytes;) {
-    const auto found = mappings_.find(place);
-    must(found != mappings_.end(), "unmaps what is not mapped, or not from its beginning: " + hex(place));
-    const std::size_t size = found->second.bytes;
-    must(place + size <= at + bytes, "unmaps a part of a mapping: " + hex(place));
-    physical_.at(found->second.handle).mapped = false;
-    mappings_.erase(found);
-    void* const memory = reinterpret_cast<void*>(place);
-    must(::mmap(memory, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == memory,
-         "mmap of nothing");
-    const std::lock_guard knobs_lock(knobs.mutex);
-    knobs.mapped -= size;
-    place += size;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool Driver::is_accessible(const Range& range) {
-  for (CUdeviceptr place = range.begin; place < range.end();) {
-    const auto after = mappings_.upper_bound(place);
-    if (after == mappings_.begin()) return false;
-    const auto& [begin, mapping] = *std::prev(after);
-    if (place >= begin + mapping.bytes || !mapping.accessible) return false;
-    place = begin + mapping.bytes;
-  }
-  return true;
-}
-
-// The functions of before there was mapping: each allocation has addresses and memory of its own.
-CUresult Driver::allocate(CUdeviceptr* at, std::size_t bytes) {
-  Mapping made{.bytes = (bytes + kGranularity - 1) / kGranularity * kGranularity};
-  if (const CUresult failed = create(&made.handle, made.bytes); failed != CUDA_SUCCESS) return failed;
-  if (const CUresult failed = reserve(at, made.bytes, 0); failed != CUDA_SUCCESS) return failed;
-  map(*at, made.bytes, made.handle);
-  set_access(*at, made.bytes);
-  const std::lock_guard lock(mutex_);
-  allocated_[*at] = made;
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::free(CUdeviceptr at) {
-  Mapping freed;
-  {
-    std::unique_lock lock(mutex_);
-    const auto found = allocated_.find(at);
-    must(found != allocated_.end(), "frees what is not allocated: " + hex(at));
-    freed = found->second;
-    allocated_.erase(found);
-    changed_.wait(lock,
-                  [&] { return std::ranges::all_of(streams_, [](const auto& one) { return one->queue.empty(); }); });
-  }
-  unmap(at, freed.bytes);
-  release(freed.handle);
-  return free_addresses(at, freed.bytes);
-}
-
-CUresult Driver::pin(void** memory, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  std::size_t pinned = 0;
-  for (const auto& [begin, size] : pinned_) pinned += size;
-  if (pinned + bytes > knobs.pinned_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  *memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  must(*memory != MAP_FAILED, "mmap of pinned memory");
-  pinned_[reinterpret_cast<std::uintptr_t>(*memory)] = bytes;
-  return CUDA_SUCCESS;
-}
-
-CUresult Driver::unpin(void* memory) {
-  const std::lock_guard lock(mutex_);
-  const auto found = pinned_.find(reinterpret_cast<std::uintptr_t>(memory));
-  must(found != pinned_.end(), "frees pinned memory that is not there");
-  ::munmap(memory, found->second);
-  pinned_.erase(found);
-  return CUDA_SUCCESS;
-}
-
-void Driver::must_be_pinned(const void* memory, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  const auto after = pinned_.upper_bound(begin);
-  must(after != pinned_.begin() && begin + bytes <= std::prev(after)->first + std::prev(after)->second,
-       "copies asynchronously from or to memory that is not pinned");
-}
-
-void Driver::enqueue(Stream& stream, Work work) {
-  const std::lock_guard lock(mutex_);
-  must(!stream.ended, work.name + " on a stream that has been destroyed");
-  for (const Range& touched : work.device)
-    if (!is_accessible(touched)) die(work.name + " touches what is not mapped: " + hex(touched.begin));
-  stream.queue.push_back(std::move(work));
-  changed_.notify_all();
-}
-
-Stream& Driver::make_stream() {
-  const std::lock_guard lock(mutex_);
-  Stream& stream = *streams_.emplace_back(std::make_unique<Stream>());
-  stream.thread = std::thread([this, &stream] { run(stream); });
-  return stream;
-}
-
-void Driver::end_stream(Stream& stream) {
-  {
-    const std::lock_guard lock(mutex_);
-    stream.ended = true;
-    changed_.notify_all();
-  }
-  stream.thread.join();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(streams_, [&](const auto& one) { return one.get() == &stream; });
-}
-
-Stream& Driver::stream_of(CUstream stream) {
-  static Stream& of_default = make_stream();
-  if (stream == nullptr) return of_default;
-  const std::lock_guard lock(mutex_);
-  const bool is_there =
-      std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == reinterpret_cast<Stream*>(stream); });
-  must(is_there, "uses a stream that is not there");
-  return *reinterpret_cast<Stream*>(stream);
-}
-
-// In its order, with other threads let in at random.
-void Driver::run(Stream& stream) {
-  in_host_function = true;
-  std::minstd_rand random(static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(&stream) >> 4));
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] {
-      if (stream.queue.empty()) return stream.ended;
-      const Work& first = stream.queue.front();
-      return first.after == nullptr || first.after->done;
-    });
-    if (stream.queue.empty()) return;
-    Work& work = stream.queue.front();  // Others add behind it only.
-    lock.unlock();
-    if (random() % 4 == 0) std::this_thread::yield();
-    if (work.run) work.run();
-    lock.lock();
-    if (work.marks) *work.marks = {.done = true, .at = std::chrono::steady_clock::now()};
-    stream.queue.pop_front();
-    changed_.notify_all();
-  }
-}
-
-bool Driver::is_idle(Stream& stream) {
-  const std::lock_guard lock(mutex_);
-  return stream.queue.empty();
-}
-
-void Driver::wait_until_idle(Stream& stream) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stream.queue.empty(); });
-}
-
-void Driver::wait_until(const Mark& mark) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return mark->done; });
-}
-
-bool Driver::is_done(const Mark& mark) {
-  const std::lock_guard lock(mutex_);
-  return mark == nullptr || mark->done;
-}
 
 Driver& driver() { return Driver::get(); }
 Event& event_of(CUevent event) { return *reinterpret_cast<Event*>(event); }
 
-// So that memory is not in use any more when the work's structure is: a kernel's parameters.
-std::shared_ptr<std::vector<std::vector<std::byte>>> copy_of(const StrictKernel& kernel, void** parameters) {
-  auto copies = std::make_shared<std::vector<std::vector<std::byte>>>();
+std::shared_ptr<Node> node_of(StrictKernel& kernel, void** parameters) {
+  auto node = std::make_shared<Node>();
+  node->kernel = &kernel;
   for (std::size_t at = 0; at < kernel.parameters.size(); ++at) {
     const auto* bytes = static_cast<const std::byte*>(parameters[at]);
-    copies->emplace_back(bytes, bytes + kernel.parameters[at]);
+    node->values.emplace_back(bytes, bytes + kernel.parameters[at]);
   }
-  return copies;
+  for (auto& value : node->values) node->parameters.push_back(value.data());
+  return node;
 }
+Graph& graph_of(CUgraph graph) { return *reinterpret_cast<Graph*>(graph); }
+Graph& graph_of(CUgraphExec graph) { return *reinterpret_cast<Graph*>(graph); }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::strict
 
-using spillway::driver;
-using spillway::event_of;
-using spillway::Range;
+using namespace spillway::strict;
 
 #define COUNTED(name) \
   if (const CUresult failed = driver().call(#name); failed != CUDA_SUCCESS) return failed
@@ -460,13 +45,16 @@ CUresult cuDriverGetVersion(int* version) {
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorName(CUresult error, const char** name) {
-  *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == CUDA_ERROR_UNKNOWN     ? "CUDA_ERROR_UNKNOWN"
-                                            : nullptr;
+  *name = error == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == CUDA_ERROR_UNKNOWN         ? "CUDA_ERROR_UNKNOWN"
+                                                : nullptr;
   return *name != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuGetErrorString(CUresult error, const char** words) {
-  *words = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "unknown error";
+  *words = error == CUDA_ERROR_OUT_OF_MEMORY     ? "out of memory"
+           : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                                 : "unknown error";
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
@@ -522,7 +110,7 @@ CUresult cuMemHostUnregister(void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr, CUdeviceptr, size_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
-  *bytes = spillway::kGranularity;
+  *bytes = kGranularity;
   return CUDA_SUCCESS;
 }
 CUresult cuMemAddressReserve(CUdeviceptr* at, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {
@@ -550,9 +138,9 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t bytes) {
   COUNTED(cuMemUnmap);
   return driver().unmap(at, bytes);
 }
-CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc*, size_t) {
+CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc* access, size_t) {
   COUNTED(cuMemSetAccess);
-  return driver().set_access(at, bytes);
+  return driver().set_access(at, bytes, access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 }
 CUresult cuMemAllocHost(void** memory, size_t bytes) {
   COUNTED(cuMemAllocHost);
@@ -590,7 +178,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
   COUNTED(cuEventCreate);
-  *event = reinterpret_cast<CUevent>(new spillway::Event);
+  *event = reinterpret_cast<CUevent>(new Event);
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent event) {
@@ -663,22 +251,77 @@ CUresult cuFuncGetName(const char** name, CUfunction function) {
   return CUDA_SUCCESS;
 }
 CUresult cuKernelGetParamInfo(CUkernel, size_t, size_t*, size_t*) { return CUDA_ERROR_INVALID_HANDLE; }
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+CUresult cuKernelGetName(const char**, CUkernel) { return CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  *status = driver().is_captured(driver().stream_of(stream)) ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                             : CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+// Graphs of kernels alone, which run one after the other.
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  COUNTED(cuStreamBeginCapture);
+  driver().begin_capture(driver().stream_of(stream));
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  COUNTED(cuStreamEndCapture);
+  *graph = reinterpret_cast<CUgraph>(driver().end_capture(driver().stream_of(stream)));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  const auto& all = graph_of(graph);
+  for (size_t at = 0; nodes != nullptr && at < all.size(); ++at)
+    nodes[at] = reinterpret_cast<CUgraphNode>(all[at].get());
+  *count = all.size();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
+  *type = CU_GRAPH_NODE_TYPE_KERNEL;
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* parameters) {
+  auto& one = *reinterpret_cast<Node*>(node);
+  *parameters = {};
+  parameters->func = one.kernel->function();
+  parameters->gridDimX = 1;
+  parameters->kernelParams = one.parameters.data();
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  COUNTED(cuGraphInstantiate);
+  *executable = reinterpret_cast<CUgraphExec>(new Graph(graph_of(graph)));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+  COUNTED(cuGraphLaunch);
+  std::vector<Range> touched;
+  for (const auto& node : graph_of(graph))
+    for (const Range& range : node->touched()) touched.push_back(range);
+  const auto run = [nodes = graph_of(graph)] {
+    for (const auto& node : nodes) node->kernel->run(node->parameters.data());
+  };
+  driver().enqueue(driver().stream_of(stream), {.name = "a graph", .device = std::move(touched), .run = run});
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  COUNTED(cuGraphExecDestroy);
+  delete &graph_of(graph);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  COUNTED(cuGraphDestroy);
+  delete &graph_of(graph);
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         CUstream stream, void** parameters, void**) {
   COUNTED(cuLaunchKernel);
-  auto& kernel = *reinterpret_cast<spillway::StrictKernel*>(function);
-  std::vector<Range> touched;
-  for (const auto& memory : kernel.memory(parameters)) touched.push_back({memory.address, memory.bytes});
-  const auto run = [&kernel, copies = spillway::copy_of(kernel, parameters)] {
-    std::vector<void*> pointers;
-    for (auto& copy : *copies) pointers.push_back(copy.data());
-    kernel.run(pointers.data());
-  };
-  driver().enqueue(driver().stream_of(stream), {.name = kernel.name, .device = std::move(touched), .run = run});
+  const auto node = node_of(*reinterpret_cast<spillway::StrictKernel*>(function), parameters);
+  Stream& on = driver().stream_of(stream);
+  if (driver().capture(on, node)) return CUDA_SUCCESS;
+  driver().enqueue(on, {.name = node->kernel->name, .device = node->touched(), .run = [node] {
+                          node->kernel->run(node->parameters.data());
+                        }});
   return CUDA_SUCCESS;
 }
 }

@@ -4,7 +4,7 @@
 // is mmap, streams are threads, kernels are functions of the host. Memory that is not mapped faults.
 //
 // It is stricter than a GPU: what a GPU answers with an error much later, or with wrong bytes, ends the process here at
-// once with a line on stderr. See `die` in strict_driver.cpp for what that is.
+// once with a line on stderr. See `die` in strict_device.cpp for what that is.
 
 #include <cuda.h>
 
@@ -48,8 +48,10 @@ struct StrictCuda {
   std::map<std::string, std::uint64_t> calls;   // GUARDED_BY(mutex)
   std::uint64_t most_mapped = 0, mapped = 0;    // GUARDED_BY(mutex): bytes
   std::uint64_t most_created = 0, created = 0;  // GUARDED_BY(mutex): bytes of physical memory
-  std::uint64_t lost = 0;                       // GUARDED_BY(mutex): calls that failed since the device was lost
-  bool is_lost = false;                         // GUARDED_BY(mutex): from now on all fails
+  // Like a GPU: a launch that touches what it cannot does not run, and all calls fail from then on. Else it ends the
+  // process.
+  bool loses_device = false;         // GUARDED_BY(mutex)
+  CUresult all_fail = CUDA_SUCCESS;  // GUARDED_BY(mutex): with this
 };
 
 using StrictCudaOf = StrictCuda* (*)();  // "strict_cuda"

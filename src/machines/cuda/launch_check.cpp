@@ -1,0 +1,35 @@
+#include "machines/cuda/launch_check.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "machines/cuda/driver_scope.h"
+
+namespace spillway {
+
+Result<> LaunchCheck::begin(std::span<const BlockRange> touched) {
+  std::vector<BlockId> blocks;
+  for (const BlockRange& range : touched)
+    for (BlockId block = range.first; block < range.end(); ++block.value) blocks.push_back(block);
+  std::ranges::sort(blocks);
+  const auto [first, last] = std::ranges::unique(blocks);
+  blocks.erase(first, last);
+  mutex_.lock();
+  const DriverScope scope(around_.driver, around_.context);
+  // Nothing else is on its way: launches have been awaited.
+  Result<> ready = around_.up.wait();
+  if (ready) ready = around_.down.wait();
+  if (ready) ready = around_.memory.allow_only(blocks);
+  if (!ready) mutex_.unlock();
+  return ready;
+}
+
+Result<> LaunchCheck::end(CUstream stream) {
+  const DriverScope scope(around_.driver, around_.context);
+  const CUresult ran = around_.driver.cuStreamSynchronize(stream);
+  checked_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.unlock();
+  return around_.driver.check(ran, "run it");
+}
+
+}  // namespace spillway
