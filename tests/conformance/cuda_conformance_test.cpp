@@ -7,9 +7,11 @@
 
 #include <array>
 #include <deque>
+#include <future>
 #include <map>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 #include <tuple>
 
@@ -534,6 +536,70 @@ TEST(CudaConformance, AStrictRunFindsWhatALaunchWasNotSeenToTouch) {
     const std::lock_guard lock(strict_cuda().mutex);
     strict_cuda().loses_device = false;
   }
+}
+
+// A kernel without parameters.
+StrictKernel kernel_that(std::function<void()> runs) {
+  return {.name = "test",
+          .parameters = {},
+          .run = [runs = std::move(runs)](void**) { runs(); },
+          .memory = [](void**) { return std::vector<StrictKernel::Memory>(); }};
+}
+
+TEST(CudaStreams, WhoWaitsForAMarkWaitsForNothingThatCameLater) {
+  ScriptStreams streams(driver(), nullptr, 1);
+  CUstream first = nullptr, second = nullptr;
+  for (CUstream* const stream : {&first, &second}) {
+    check(driver().cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    ASSERT_TRUE(streams.number_of(*stream).has_value());
+  }
+  std::promise<void> go, has_run;
+  bool is_first_done = false, came_in_time = false;
+  const auto launch_on = [&](CUstream stream, StrictKernel& kernel) {
+    check(driver().cuLaunchKernel(kernel.function(), 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr));
+    return streams.enqueued(*streams.number_of(stream));
+  };
+  StrictKernel used = kernel_that([&] {
+    go.get_future().wait();
+    is_first_done = true;
+  });
+  // It ends when the other stream's has run.
+  StrictKernel later = kernel_that(
+      [&] { came_in_time = has_run.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready; });
+  StrictKernel next = kernel_that([&] {
+    EXPECT_TRUE(is_first_done);
+    has_run.set_value();
+  });
+  const StreamUse use{*streams.number_of(first), launch_on(first, used)};
+  EXPECT_EQ(streams.all_of(use.stream), use);
+  streams.mark(use);
+  launch_on(first, later);
+  ASSERT_TRUE(streams.let_wait(second, std::span(&use, 1)).has_value());
+  launch_on(second, next);
+  go.set_value();
+  for (const CUstream stream : {second, first}) {
+    check(driver().cuStreamSynchronize(stream));
+    EXPECT_TRUE(streams.ends(stream).has_value());
+    check(driver().cuStreamDestroy(stream));
+  }
+  EXPECT_TRUE(came_in_time);
+}
+
+TEST(CudaStreams, ThoseThatHaveEndedMakeRoomForOthers) {
+  ScriptStreams streams(driver(), nullptr, 1);
+  std::set<std::uint32_t> numbers;
+  for (std::uint32_t at = 0; at < 2 * ScriptStreams::kMost; ++at) {
+    CUstream stream = nullptr;
+    check(driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const auto number = streams.number_of(stream);
+    ASSERT_TRUE(number.has_value()) << number.error().message;
+    numbers.insert(*number);
+    const std::uint64_t launch = streams.enqueued(*number);
+    EXPECT_FALSE(streams.is_done({*number, launch}));
+    ASSERT_TRUE(streams.ends(stream).has_value());
+    check(driver().cuStreamDestroy(stream));
+  }
+  EXPECT_LT(numbers.size(), 3u);
 }
 
 // Whatever call of the driver fails, and whenever: the run ends with an error that names it, or is as if nothing had

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <unordered_map>
 #include <utility>
@@ -48,6 +49,7 @@ class GpuMemory final : public PagedMemory {
   void record_stream(void* memory, CUstream_st* stream) override;
   // Nothing of ours may call the driver while it ends.
   void script_ends() override {
+    has_ended_ = true;
     PagedMemory::script_ends();
     pager().end();
   }
@@ -81,6 +83,7 @@ class GpuMemory final : public PagedMemory {
 
   CudaShim& shim_;
   ScriptStreams& streams_;
+  std::atomic<bool> has_ended_{false};
   std::shared_ptr<Watch> watch_;
   Mutex mutex_;  // The pager's may be taken under it.
   std::unordered_map<void*, Owned> owned_ SPILLWAY_GUARDED_BY(mutex_);
@@ -120,7 +123,10 @@ void GpuMemory::give_back(void* memory, std::vector<StreamUse> uses) {
   const MutexLock lock(mutex_);
   const auto found = owned_.find(memory);
   CHECK(found != owned_.end());
-  for (const std::uint32_t stream : found->second.streams) uses.push_back(streams_.all_of(stream));
+  for (const std::uint32_t stream : found->second.streams) {
+    uses.push_back(streams_.all_of(stream));
+    if (!has_ended_) streams_.mark(uses.back());
+  }
   freed_.freed(pager().place_of(memory), found->second.bytes, std::move(uses));
   owned_.erase(found);
   PagedMemory::free(memory);

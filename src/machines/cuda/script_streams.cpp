@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -12,18 +13,20 @@ namespace spillway {
 ScriptStreams::~ScriptStreams() {
   for (std::uint32_t stream = 0; stream < count_; ++stream) {
     Stream* const one = all_[stream].load();
-    for (const Recording& recording : one->recorded) driver_.cuEventDestroy(recording.event);
+    for (const auto* recordings : {&one->recorded, &one->marks})
+      for (const Recording& recording : *recordings) driver_.cuEventDestroy(recording.event);
     if (one->end != nullptr) driver_.cuEventDestroy(one->end);
     if (one->last != nullptr) driver_.cuEventDestroy(one->last);
     delete one;
   }
-  for (const CUevent event : free_events_) driver_.cuEventDestroy(event);
+  for (const auto* events : {&free_events_, &spare_events_})
+    for (const CUevent event : *events) driver_.cuEventDestroy(event);
 }
 
 // `count`: there is none.
 std::uint32_t ScriptStreams::find(CUstream handle, std::uint32_t from, std::uint32_t count) const {
   const auto is_it = [&](const Stream& one) {
-    return one.handle == handle && !one.has_ended.load(std::memory_order_relaxed);
+    return !one.has_ended.load(std::memory_order_acquire) && one.handle.load(std::memory_order_relaxed) == handle;
   };
   while (from < count && !is_it(*all_[from].load(std::memory_order_relaxed))) ++from;
   return from;
@@ -33,15 +36,63 @@ Result<std::uint32_t> ScriptStreams::number_of(CUstream stream) {
   const CUstream handle = stream == CU_STREAM_LEGACY ? nullptr : stream;  // The default stream has a name, too.
   const std::uint32_t count = count_.load(std::memory_order_acquire);
   if (const std::uint32_t found = find(handle, 0, count); found < count) return found;
+  const DriverScope scope(driver_, context_);
   const MutexLock lock(mutex_);
   const std::uint32_t now = count_.load(std::memory_order_relaxed);
-  if (const std::uint32_t found = find(handle, count, now); found < now) return found;
+  if (const std::uint32_t found = find(handle, 0, now); found < now) return found;
+  for (std::uint32_t number = 0; number < now; ++number)
+    if (take_over(*all_[number].load(std::memory_order_relaxed), handle)) return number;
   if (now == kMost)
-    return fail(Errc::unavailable,
-                fmt::format("the script uses more than {} CUDA streams, which is not supported", std::uint32_t{kMost}));
+    return fail(Errc::unavailable, fmt::format("the script uses more than {} CUDA streams at a time, which is not "
+                                               "supported",
+                                               std::uint32_t{kMost}));
   all_[now].store(new Stream(handle, blocks_), std::memory_order_relaxed);
   count_.store(now + 1, std::memory_order_release);
   return now;
+}
+
+// The number of a stream that has ended and is done. It goes on counting, so all uses of before are done.
+bool ScriptStreams::take_over(Stream& stream, CUstream handle) {
+  if (!stream.has_ended.load(std::memory_order_relaxed)) return false;
+  if (stream.last != nullptr && driver_.cuEventQuery(stream.last) != CUDA_SUCCESS) return false;
+  forget_done(stream);
+  for (CUevent* const event : {&stream.end, &stream.last})
+    if (*event != nullptr) driver_.cuEventDestroy(std::exchange(*event, nullptr));
+  stream.done.store(stream.launches.load(), std::memory_order_relaxed);
+  stream.handle.store(handle, std::memory_order_relaxed);
+  stream.has_ended.store(false, std::memory_order_release);
+  return true;
+}
+
+void ScriptStreams::forget_done(Stream& stream) {
+  while (!stream.marks.empty() && driver_.cuEventQuery(stream.marks.front().event) == CUDA_SUCCESS) {
+    stream.marked_done = stream.marks.front().launch;
+    spare_events_.push_back(stream.marks.front().event);
+    stream.marks.pop_front();
+  }
+}
+
+void ScriptStreams::mark(Use use) {
+  if (count_.load(std::memory_order_acquire) == 1 || is_done(use)) return;  // Nobody would wait.
+  Stream& one = *all_[use.stream].load(std::memory_order_relaxed);
+  const DriverScope scope(driver_, context_);
+  const MutexLock lock(mutex_);
+  forget_done(one);
+  const std::uint64_t marked = one.marks.empty() ? one.marked_done : one.marks.back().launch;
+  if (one.has_ended || use.launch <= marked) return;
+  CUevent event = nullptr;
+  if (!spare_events_.empty()) {
+    event = spare_events_.back();
+    spare_events_.pop_back();
+  } else if (driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+    return;
+  }
+  const std::uint64_t launch = one.launches.load();  // All of those have been enqueued.
+  const auto recorded = record(event, one);
+  if (recorded && *recorded)
+    one.marks.push_back({launch, event});
+  else
+    spare_events_.push_back(event);
 }
 
 bool ScriptStreams::is_captured(const Stream& stream) const {
@@ -63,8 +114,11 @@ Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
     if (is_done(use)) continue;
     Stream& one = *all_[use.stream].load(std::memory_order_relaxed);
     const MutexLock lock(mutex_);
-    CUevent event = one.last;
-    if (event == nullptr) {
+    if (use.launch <= one.marked_done) continue;
+    const auto marked = std::ranges::lower_bound(one.marks, use.launch, {}, &Recording::launch);
+    CUevent event = marked != one.marks.end() ? marked->event : one.last;
+    const bool is_ours = event == nullptr;
+    if (is_ours) {
       TRY_VOID(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "make an event"));
       TRY(const bool recorded, record(event, one));
       if (!recorded) {
@@ -75,7 +129,7 @@ Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
       }
     }
     TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(handle, event, 0), "let a stream wait for another"));
-    if (event != one.last) driver_.cuEventDestroy(event);  // It goes once it is done.
+    if (is_ours) driver_.cuEventDestroy(event);  // It goes once it is done.
   }
   return {};
 }

@@ -33,7 +33,8 @@ class ScriptStreams {
   ScriptStreams& operator=(const ScriptStreams&) = delete;
 
   // ---- Any thread.
-  // Numbered as they appear; a number stays its stream's. Errc::unavailable where there are more than kMost.
+  // Numbered as they appear; a number stays its stream's, until that has ended and is done. Errc::unavailable where
+  // there are more than kMost at a time.
   Result<std::uint32_t> number_of(CUstream stream);
   // Something that uses these blocks has been enqueued there.
   std::uint64_t enqueued(std::uint32_t stream) { return all_[stream].load()->launches.fetch_add(1) + 1; }
@@ -44,7 +45,10 @@ class ScriptStreams {
   using Use = StreamUse;
   // All that has been enqueued there so far.
   Use all_of(std::uint32_t stream) const { return {stream, all_[stream].load()->launches.load()}; }
-  // What that stream is given from now on comes after these, on the device.
+  // Another stream may have to wait for that, and then for nothing that comes later. Only a hint.
+  void mark(Use use);
+  // What that stream is given from now on comes after these, on the device; where they were not marked, after what else
+  // has been enqueued there by now, too.
   Result<> let_wait(CUstream handle, std::span<const Use> uses);
 
   // ---- The run loop.
@@ -67,7 +71,7 @@ class ScriptStreams {
   };
   struct Stream {
     Stream(CUstream of, std::uint32_t blocks) : handle(of), latest(blocks) {}
-    CUstream handle;
+    std::atomic<CUstream> handle;
     std::atomic<bool> has_ended{false};
     CUevent end = nullptr;   // written before, under the mutex; the run loop's
     CUevent last = nullptr;  // the same, for those who wait
@@ -75,8 +79,12 @@ class ScriptStreams {
     std::vector<std::atomic<std::uint64_t>> latest;  // by block: the launch that used it last
     std::atomic<std::uint64_t> done{0};              // the run loop writes it
     std::deque<Recording> recorded;                  // the run loop's; not done yet
+    std::deque<Recording> marks;                     // for those who wait, under the mutex
+    std::uint64_t marked_done = 0;                   // up to this one they are done, and gone
   };
 
+  bool take_over(Stream& stream, CUstream handle);
+  void forget_done(Stream& stream);
   bool is_captured(const Stream& stream) const;
   Result<bool> record(CUevent event, const Stream& stream) const;
   std::uint32_t find(CUstream handle, std::uint32_t from, std::uint32_t count) const;
@@ -87,7 +95,8 @@ class ScriptStreams {
   Mutex mutex_;  // Whoever adds or ends one, or records an event there.
   std::atomic<std::uint32_t> count_{0};
   std::array<std::atomic<Stream*>, kMost> all_{};
-  std::vector<CUevent> free_events_;
+  std::vector<CUevent> free_events_;   // the run loop's
+  std::vector<CUevent> spare_events_;  // for marks, under the mutex
   std::size_t awaited_ = 0;
 };
 
