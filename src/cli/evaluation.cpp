@@ -30,6 +30,18 @@ Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, co
   return {};
 }
 
+Json json_of(const FlashWear& wear) {
+  const auto json_of_part = [](const FlashWear::Part& part) {
+    return Json{{"host_written_bytes", part.host_written.value},
+                {"written_bytes", part.written.value},
+                {"erases", part.erases},
+                {"write_amplification", part.write_amplification}};
+  };
+  return {{"iteration", json_of_part(wear.iteration)},
+          {"all_iterations", json_of_part(wear.all)},
+          {"years", wear.years ? Json(*wear.years) : Json(nullptr)}};
+}
+
 }  // namespace
 
 Result<Case> load_case(const std::string& trace_path, MachineModel machine) {
@@ -123,6 +135,7 @@ void append_result(Json& object, const Evaluation& evaluation) {
   object["peak_bytes"] = json_of(result.peak);
   object["warmup_iterations"] = result.warmup_iterations;
   object["skipped_commands"] = result.skipped_commands;
+  if (result.flash) object["flash"] = json_of(*result.flash);
   object["wall_seconds"] = evaluation.planning_seconds + evaluation.simulating_seconds;
 }
 

@@ -105,6 +105,7 @@ std::string MachineOption::file() const { return names_machine_file(name) ? name
 Result<MachineModel> MachineOption::load() const {
   TRY(MachineModel machine, machine_by_name(name, ssd_folder));
   for (const std::string& change : overrides) TRY_VOID(apply_override(machine, change));
+  if (const auto fits = check_machine(machine); !fits) return fail(Errc::usage, "cannot set " + fits.error().message);
   return machine;
 }
 

@@ -39,6 +39,14 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
       if (from != to && result.moved(from, to) > Bytes{})
         add(fmt::format("{} to {}", to_text(from), to_text(to)), to_text(result.moved(from, to)));
   for (const Tier tier : kTiers) add(fmt::format("{} peak", to_text(tier)), to_text(result.peak[tier]));
+  if (result.flash) {
+    const FlashWear::Part &part = result.flash->iteration, &all = result.flash->all;
+    add("written to flash", fmt::format("{}, {} erases", to_text(part.written), part.erases));
+    add("write amplification",
+        fmt::format("{:.3f}, {:.3f} since the first iteration", part.write_amplification, all.write_amplification));
+    add("its flash endures",
+        result.flash->years ? fmt::format("{:.2f} years of this", *result.flash->years) : "for ever");
+  }
   add("first iteration", fmt::format("{:.3f} s", seconds(result.cold_iteration)));
   if (result.skipped_commands > 0)
     add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands, result.iterations));

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "memory/pieces.h"
 
 namespace spillway {
 namespace {
@@ -17,6 +18,8 @@ constexpr std::uint64_t kMemory = std::uint64_t{1} << 50;
 constexpr std::uint64_t kRate = 100'000'000'000'000;
 constexpr std::uint64_t kLatency = 10'000'000'000;
 constexpr std::uint64_t kLeastRate = 1'000;  // slower than a byte per millisecond is a mistake, and its times overflow
+
+FlashModel& flash(M& m) { return m.flash ? *m.flash : m.flash.emplace(); }
 
 constexpr auto kFields = std::to_array<MachineField>({
     {"device.memory", "memory of the device for tensors", FieldUnit::bytes, 1, kMemory, true,
@@ -43,10 +46,40 @@ constexpr auto kFields = std::to_array<MachineField>({
      [](M& m) -> std::uint64_t& { return m.ssd.count; }},
     {"ssd.capacity", "capacity of one drive; 0: there is none", FieldUnit::bytes, 0, kMemory, true,
      [](M& m) -> std::uint64_t& { return m.ssd.capacity.value; }},
+    {"flash.channels", "channels of one drive's flash", FieldUnit::count, 1, 256, false,
+     [](M& m) -> std::uint64_t& { return flash(m).channels; }},
+    {"flash.dies", "dies of a channel", FieldUnit::count, 1, 64, false,
+     [](M& m) -> std::uint64_t& { return flash(m).dies; }},
+    {"flash.planes", "planes of a die", FieldUnit::count, 1, 16, false,
+     [](M& m) -> std::uint64_t& { return flash(m).planes; }},
+    {"flash.page", "size of a flash page, a power of two", FieldUnit::bytes, 512, kPieceBytes.value, false,
+     [](M& m) -> std::uint64_t& { return flash(m).page.value; }},
+    {"flash.pages", "pages of a flash block", FieldUnit::count, 1, 65536, false,
+     [](M& m) -> std::uint64_t& { return flash(m).pages; }},
+    {"flash.channel_rate", "rate of one channel", FieldUnit::rate, kLeastRate, kRate, false,
+     [](M& m) -> std::uint64_t& { return flash(m).channel_rate.value; }},
+    {"flash.read_time", "time that a plane takes to read a page", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return flash(m).read_time.value; }},
+    {"flash.program_time", "time that a plane takes to write a page", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return flash(m).program_time.value; }},
+    {"flash.erase_time", "time that a plane takes to erase a flash block", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return flash(m).erase_time.value; }},
+    {"flash.over_provisioning", "flash beyond the capacity, in percent of it", FieldUnit::percent, 0, 1000, false,
+     [](M& m) -> std::uint64_t& { return flash(m).over_provisioning; }},
+    {"flash.reserve", "superblocks that collecting garbage keeps free", FieldUnit::count, 1, 1024, false,
+     [](M& m) -> std::uint64_t& { return flash(m).reserve; }},
+    {"flash.dwpd", "drive writes a day that the flash endures for five years", FieldUnit::count, 1, 1000, false,
+     [](M& m) -> std::uint64_t& { return flash(m).dwpd; }},
     {"fault.cost", "time that handling one page fault takes", FieldUnit::duration, 0, kLatency, true,
      [](M& m) -> std::uint64_t& { return m.fault.cost.value; }},
     {"fault.bytes", "bytes that one page fault brings", FieldUnit::bytes, 4096, 1 << 30, true,
      [](M& m) -> std::uint64_t& { return m.fault.bytes.value; }},
+    {"fault.latency", "time that each batch of page faults takes besides", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return m.fault.latency.value; }, 0},
+    {"fault.batch", "page faults that are handled together at most", FieldUnit::count, 1, 4096, false,
+     [](M& m) -> std::uint64_t& { return m.fault.batch; }, 1},
+    {"fault.widen", "faults bring their neighbours, twice as many each time; 0: no, 1: yes", FieldUnit::count, 0, 1,
+     false, [](M& m) -> std::uint64_t& { return m.fault.widen; }, 0},
 });
 
 Result<std::uint64_t> parse_count(std::string_view text) {
@@ -55,6 +88,13 @@ Result<std::uint64_t> parse_count(std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size())
     return fail(Errc::bad_input, fmt::format("'{}' is not a whole number; write it like 4", text));
   return value;
+}
+
+Result<std::uint64_t> parse_percent(std::string_view text) {
+  const std::string_view before = text.substr(0, text.size() - text.ends_with('%'));
+  const auto number = parse_count(before.substr(0, before.find_last_not_of(' ') + 1));
+  if (number && before != text) return *number;
+  return fail(Errc::bad_input, fmt::format("'{}' is not a whole number of percent; write it like 28%", text));
 }
 
 Result<std::uint64_t> parse_value(FieldUnit unit, std::string_view text) {
@@ -74,6 +114,8 @@ Result<std::uint64_t> parse_value(FieldUnit unit, std::string_view text) {
     }
     case FieldUnit::count:
       return parse_count(text);
+    case FieldUnit::percent:
+      return parse_percent(text);
   }
   return 0;
 }
@@ -114,6 +156,8 @@ std::string field_text(const MachineField& field, std::uint64_t value) {
       return to_text(Nanos{value});
     case FieldUnit::count:
       return std::to_string(value);
+    case FieldUnit::percent:
+      return fmt::format("{} %", value);
   }
   return "?";
 }

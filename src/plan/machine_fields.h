@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,7 +11,9 @@
 
 namespace spillway {
 
-enum class FieldUnit : std::uint8_t { bytes, rate, duration, count };
+enum class FieldUnit : std::uint8_t { bytes, rate, duration, count, percent };
+
+inline constexpr std::string_view kOptionalTable = "flash";
 
 // One key of a machine file: the only place that knows its name, unit and limits.
 struct MachineField {
@@ -19,10 +22,14 @@ struct MachineField {
   FieldUnit unit;
   std::uint64_t least, most;
   bool required;
-  std::uint64_t& (*of)(MachineModel&);
+  std::uint64_t& (*of)(MachineModel&);  // Gives the machine flash, if it is of that.
+  // With this value, where there is one, it is no part of a machine's hash: so hashes outlive new keys.
+  std::optional<std::uint64_t> unhashed = {};
 
   std::string_view table() const { return key.substr(0, key.find('.')); }
   std::string_view name() const { return key.substr(key.find('.') + 1); }
+  // Whether the machine has such a value at all.
+  bool is_of(const MachineModel& machine) const { return table() != kOptionalTable || machine.flash.has_value(); }
 };
 
 std::span<const MachineField> machine_fields();

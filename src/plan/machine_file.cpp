@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "plan/flash_geometry.h"
 #include "plan/machine_fields.h"
 #include "plan/presets.h"
 
@@ -39,13 +40,16 @@ std::string line_of(const toml::node& node) { return fmt::format("line {}: ", no
 std::string hash_of(const MachineModel& machine) {
   MachineModel copy = machine;
   std::string values;
-  for (const MachineField& field : machine_fields()) values += fmt::format("{}={}\n", field.key, field.of(copy));
+  for (const MachineField& field : machine_fields())
+    if (field.is_of(machine) && field.of(copy) != field.unhashed)
+      values += fmt::format("{}={}\n", field.key, field.of(copy));
   const XXH128_hash_t hash = XXH3_128bits(values.data(), values.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
 Result<> read_table(MachineModel& machine, std::string_view table_name, const toml::table& table,
                     std::vector<std::string_view>& given, const std::string& where) {
+  if (table_name == kOptionalTable) machine.flash.emplace();
   for (const auto& [name, node] : table) {
     const std::string key = fmt::format("{}.{}", table_name, name.str());
     const MachineField* field = find_machine_field(key);
@@ -154,6 +158,7 @@ Result<MachineModel> from_table(const toml::table& root, const std::string& wher
     if (field.required && std::ranges::find(given, field.key) == given.end())
       return wrong(where, fmt::format("{} is missing ({}); add {} to [{}]", field.key, field.meaning, field.name(),
                                       field.table()));
+  if (const auto fits = check_machine(machine); !fits) return wrong(where, fits.error().message);
   if (machine.name.empty()) machine.name = where;
   machine.hash = hash_of(machine);
   return machine;
@@ -228,6 +233,12 @@ Result<MachineModel> load_machine(const std::string& name_or_path) {
                   name_or_path, fmt::join(machine_presets(), ", ")));
 }
 
+Result<> check_machine(const MachineModel& machine) {
+  if (!machine.flash || machine.ssd_capacity() == Bytes{}) return {};
+  TRY_VOID(flash_geometry(machine));
+  return {};
+}
+
 Result<> apply_override(MachineModel& machine, std::string_view key_and_value) {
   const std::size_t equals = key_and_value.find('=');
   if (equals == std::string_view::npos)
@@ -250,8 +261,9 @@ std::vector<MachineValue> values_of(const MachineModel& machine) {
   MachineModel copy = machine;
   std::vector<MachineValue> values;
   for (const MachineField& field : machine_fields())
-    values.push_back({field.key, field.meaning, field.of(copy), field.unit == FieldUnit::duration,
-                      field_text(field, field.of(copy))});
+    if (field.is_of(machine))
+      values.push_back({field.key, field.meaning, field.of(copy), field.unit == FieldUnit::duration,
+                        field_text(field, field.of(copy))});
   return values;
 }
 
@@ -273,7 +285,7 @@ std::string tables_of(MachineModel machine, Wanted wanted) {
   std::string out;
   std::string_view table;
   for (const MachineField& field : machine_fields()) {
-    if (!wanted(field.table())) continue;
+    if (!wanted(field.table()) || !field.is_of(machine)) continue;
     if (std::exchange(table, field.table()) != field.table()) out += fmt::format("\n[{}]\n", table);
     out += fmt::format("{} = {}\n", field.name(), exact_text(field, field.of(machine)));
   }

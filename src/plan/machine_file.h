@@ -25,7 +25,11 @@ bool names_machine_file(std::string_view name);
 // A preset's name, or the path of a file (it contains a '/' or ends in ".toml").
 Result<MachineModel> load_machine(const std::string& name_or_path);
 
-// Changes one value: "device.memory=20GiB". Remembered in MachineModel::overrides.
+// What the limits of single keys cannot say: whether its flash can hold the SSD's capacity.
+Result<> check_machine(const MachineModel& machine);
+
+// Changes one value: "device.memory=20GiB". Remembered in MachineModel::overrides. After the last one follows
+// check_machine().
 Result<> apply_override(MachineModel& machine, std::string_view key_and_value);
 
 // What parse_machine reads again as the same machine.

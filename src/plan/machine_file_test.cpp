@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "plan/machine_fields.h"
 
@@ -124,6 +125,50 @@ TEST(MachineFile, AnOverrideChangesOneValueAndTheHashAndIsRemembered) {
   EXPECT_EQ(machine.hash, before->hash) << "the same values are the same machine";
 }
 
+// These hashes are in plans that users keep.
+TEST(MachineFile, NewKeysChangeNoHashUntilTheyAreUsed) {
+  MachineModel machine = *load_machine("a100");
+  EXPECT_EQ(machine.hash, "1b42503b74a7a98d03909c30cb34fc0d");
+  for (const std::string_view same : {"fault.latency=0", "fault.batch=1", "fault.widen=0"})
+    ASSERT_TRUE(apply_override(machine, same));
+  EXPECT_EQ(machine.hash, "1b42503b74a7a98d03909c30cb34fc0d");
+  EXPECT_FALSE(machine.flash);
+  std::string last = machine.hash;
+  for (const std::string_view other : {"fault.latency=1us", "fault.batch=2", "fault.widen=1", "flash.dwpd=30"}) {
+    ASSERT_TRUE(apply_override(machine, other));
+    EXPECT_NE(std::exchange(last, machine.hash), machine.hash) << other;
+  }
+  EXPECT_TRUE(machine.flash);
+}
+
+TEST(MachineFile, ATableOfFlashIsFlashThoughItSaysNothing) {
+  const std::string a100 = to_toml(*load_machine("a100"));
+  EXPECT_FALSE(a100.contains("flash"));
+  const auto machine = parse_machine(a100 + "\n[flash]\n", "mine.toml");
+  ASSERT_TRUE(machine) << machine.error().message;
+  ASSERT_TRUE(machine->flash);
+  EXPECT_EQ(machine->flash->channels, 16u);
+  EXPECT_EQ(machine->hash, load_machine("a100-flash")->hash);
+}
+
+TEST(MachineFile, FlashThatCannotBeIsRefused) {
+  const std::string a100 = to_toml(*load_machine("a100"));
+  for (const auto& [flash, says] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {"channels = 0", "flash.channels: '0' is too small"},
+           {"pages = 0", "flash.pages: '0' is too small"},
+           {"page = '4MiB'", "flash.page: '4MiB' is too large"},
+           {"page = '6KiB'", "flash.page: 6144 B is not a power of two"},
+           {"reserve = 0", "flash.reserve: '0' is too small"},
+           {"over_provisioning = 28", "'28' is not a whole number of percent; write it like 28%"},
+           {"over_provisioning = '28%%'", "is not a whole number of percent"},
+           {"over_provisioning = '0%'", "flash.over_provisioning: with 0 % there are"},
+           {"blocks = 3", "unknown key flash.blocks"}}) {
+    const auto machine = parse_machine(a100 + "\n[flash]\n" + std::string(flash) + "\n", "mine.toml");
+    ASSERT_FALSE(machine) << flash;
+    EXPECT_TRUE(machine.error().message.contains(says)) << machine.error().message;
+  }
+}
+
 TEST(MachineFile, AWrongOverrideChangesNothing) {
   MachineModel machine = *load_machine("a100");
   const std::string hash = machine.hash;
@@ -147,9 +192,16 @@ RC_GTEST_PROP(MachineFileProperty, WhatIsWrittenIsReadAgainAsTheSameMachine, ())
   for (const MachineField& field : machine_fields())
     field.of(machine) =
         *rc::gen::oneOf(rc::gen::inRange(field.least, field.most), rc::gen::element(field.least, field.most));
+  if (!check_machine(machine)) {  // Most of it goes together with no capacity.
+    machine.flash = FlashModel{};
+    machine.flash->dwpd = *rc::gen::inRange<std::uint64_t>(1, 1000);
+    machine.ssd.capacity = *rc::gen::element(Bytes{}, Bytes{3'200'000'000'000});
+    if (*rc::gen::arbitrary<bool>()) machine.flash.reset();
+  }
   const auto again = parse_machine(to_toml(machine), "again");
   RC_ASSERT(again.has_value());
   RC_ASSERT(again->name == machine.name);
+  RC_ASSERT(again->flash.has_value() == machine.flash.has_value());
   for (const MachineField& field : machine_fields()) {
     MachineModel copy = *again;
     RC_ASSERT(field.of(copy) == field.of(machine));

@@ -31,9 +31,27 @@ struct SsdModel {  // one drive; its rates and its capacity count `count` times
   std::uint64_t count = 1;
   Bytes capacity;  // 0: there is none
 };
-struct FaultModel {  // handling one page fault takes `cost` and brings `bytes`
-  Nanos cost;
+// The flash in one drive, below the SSD's rates; drives in parallel are one of so many times the channels.
+struct FlashModel {
+  std::uint64_t channels = 16;
+  std::uint64_t dies = 4;    // of a channel
+  std::uint64_t planes = 2;  // of a die
+  Bytes page{4096};
+  std::uint64_t pages = 256;  // that are erased together in a plane: a flash block
+  BytesPerSecond channel_rate{1'200'000'000};
+  Nanos read_time{3'000};  // of a page in a plane, as the two below
+  Nanos program_time{100'000};
+  Nanos erase_time{1'000'000};           // of a flash block
+  std::uint64_t over_provisioning = 28;  // percent of the capacity that there is beyond it
+  std::uint64_t reserve = 2;             // superblocks that collecting garbage keeps free
+  std::uint64_t dwpd = 30;               // drive writes a day that it endures for five years
+};
+struct FaultModel {  // one page fault brings `bytes`
+  Nanos cost;        // of each
   Bytes bytes;
+  Nanos latency;            // of each batch
+  std::uint64_t batch = 1;  // so many are handled together at most
+  std::uint64_t widen = 0;  // 1: a fault brings its neighbours, twice as many each time
 };
 
 struct MachineModel {
@@ -45,6 +63,7 @@ struct MachineModel {
   LinkModel link;
   HostModel host;
   SsdModel ssd;
+  std::optional<FlashModel> flash;  // nothing: the SSD's rates are all that limits it
   FaultModel fault;
 
   // With the SSD's rates as they were measured since, where that is known.

@@ -37,16 +37,17 @@ ExecutorOptions options_for(Limits limits) { return {.migration = {.keep_dead_bl
 RuledMachine::Asked run_on_sim(const Trace& program, Limits limits) {
   const Lifetimes lifetimes = analyse_lifetimes(program);
   const Layout layout = plain_layout(program);
-  const LinkRates rates{.to_device = 1e9,
-                        .from_device = 1e9,
-                        .ssd_read = 1e8,
-                        .ssd_write = 1e8,
-                        .host_latency = Nanos{1000},
-                        .ssd_read_latency = Nanos{1000},
-                        .ssd_write_latency = Nanos{1000},
-                        .fault_cost = Nanos{1000}};
+  const SimHardware hardware{.links = {.to_device = 1e9,
+                                       .from_device = 1e9,
+                                       .ssd_read = 1e8,
+                                       .ssd_write = 1e8,
+                                       .host_latency = Nanos{1000},
+                                       .ssd_read_latency = Nanos{1000},
+                                       .ssd_write_latency = Nanos{1000}},
+                             .faults = {.latency = {}, .cost = Nanos{1000}},
+                             .flash = {}};
   const auto blocks = static_cast<std::uint32_t>(layout.block_bytes.size());
-  SimMachine sim(program, lifetimes, layout, rates, std::vector<std::optional<Tier>>(blocks));
+  SimMachine sim(program, lifetimes, layout, hardware, std::vector<std::optional<Tier>>(blocks));
   RuledMachine ruled(sim, blocks, limits.device);
   sim.begin_iteration();
   Executor executor(table_for(layout, limits), options_for(limits));

@@ -23,20 +23,15 @@ Links::Way& Links::way(Tier from, Tier to) {
   CHECK(false && "there is a way between any two tiers");
 }
 
-void Links::start(const Move& move, Bytes bytes) {
+void Links::start(const Move& move, Load load) {
   Job job{.move = move};
-  job.bytes = static_cast<double>(bytes.value);
+  job.bytes = static_cast<double>(load.bytes.value);
   job.limit = std::numeric_limits<double>::infinity();
   const Nanos latency = move.from == Tier::ssd ? rates_.ssd_read_latency
                         : move.to == Tier::ssd ? rates_.ssd_write_latency
                                                : rates_.host_latency;
-  const bool faults = move.urgency == Urgency::fault;
-  if (faults || move.first_chunk)
-    job.latency_ns = static_cast<double>(latency.value) * (faults ? move.blocks.count : 1);
-  if (faults && move.to == Tier::device && rates_.fault_cost > Nanos{}) {
-    const std::uint64_t count = (bytes.value + rates_.fault_bytes.value - 1) / rates_.fault_bytes.value;
-    job.limit = job.bytes / static_cast<double>((rates_.fault_cost * count).value);
-  }
+  job.latency_ns = static_cast<double>(latency.value) * load.latencies;
+  if (load.least > Nanos{}) job.limit = job.bytes / static_cast<double>(load.least.value);
   way(move.from, move.to).queues[static_cast<std::size_t>(move.urgency)].push_back(job);
   shared_ = false;
 }
@@ -58,17 +53,21 @@ void Links::share() {
   if (shared_) return;
   shared_ = true;
   std::array<double, kResources> left{rates_.to_device * kPerNano, rates_.from_device * kPerNano,
-                                      rates_.ssd_read * kPerNano, rates_.ssd_write * kPerNano};
+                                      rates_.ssd_read * kPerNano, rates_.ssd_write * kPerNano, 1};
   for (std::size_t urgency = 0; urgency < kUrgencies; ++urgency) {
     std::vector<Flow> flows;
     for (Way& candidate : ways_) {
       if (candidate.queues[urgency].empty()) continue;
       Job& job = candidate.queues[urgency].front();
       job.rate = 0;
+      const bool reads = candidate.from == Tier::ssd, writes = candidate.to == Tier::ssd;
+      if (!std::exchange(job.begun, true) && flash_time_ && (reads || writes))
+        job.flash = flash_time_(job.move) / job.bytes;
+      const auto if_so = [](bool uses) { return uses ? 1.0 : 0.0; };
       if (job.latency_ns <= 0)
         flows.push_back({&job,
-                         {candidate.to == Tier::device, candidate.from == Tier::device, candidate.from == Tier::ssd,
-                          candidate.to == Tier::ssd}});
+                         {if_so(candidate.to == Tier::device), if_so(candidate.from == Tier::device), if_so(reads),
+                          if_so(writes), job.flash}});
     }
     fill(std::move(flows), left);
   }
@@ -80,20 +79,21 @@ void Links::fill(std::vector<Flow> flows, std::array<double, kResources>& left) 
     std::array<double, kResources> share_of{};
     double raise = std::numeric_limits<double>::infinity();
     for (std::size_t resource = 0; resource < kResources; ++resource) {
-      const auto users = std::ranges::count_if(flows, [&](const Flow& flow) { return flow.uses[resource]; });
-      share_of[resource] = users > 0 ? left[resource] / static_cast<double>(users) : raise;
+      double used = 0;
+      for (const Flow& flow : flows) used += flow.uses[resource];
+      share_of[resource] = used > 0 ? left[resource] / used : raise;
       raise = std::min(raise, share_of[resource]);
     }
     for (const Flow& flow : flows) raise = std::min(raise, flow.job->limit - flow.job->rate);
     for (const Flow& flow : flows) {
       flow.job->rate += raise;
       for (std::size_t resource = 0; resource < kResources; ++resource)
-        if (flow.uses[resource]) left[resource] = std::max(0.0, left[resource] - raise);
+        if (flow.uses[resource] > 0) left[resource] = std::max(0.0, left[resource] - raise * flow.uses[resource]);
     }
     std::erase_if(flows, [&](const Flow& flow) {
       if (flow.job->limit <= flow.job->rate) return true;
       for (std::size_t resource = 0; resource < kResources; ++resource)
-        if (flow.uses[resource] && share_of[resource] <= raise) return true;
+        if (flow.uses[resource] > 0 && share_of[resource] <= raise) return true;
       return false;
     });
   }

@@ -13,19 +13,24 @@ constexpr Nanos kEnd{std::uint64_t{1} << 62};  // no single step of the clock is
 
 }  // namespace
 
-SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
+SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const SimHardware& hardware,
                        const std::vector<std::optional<Tier>>& placed, bool whole_tensors, PlanId plan)
     : trace_(trace),
       lifetimes_(lifetimes),
       layout_(std::move(layout)),
       whole_tensors_(whole_tensors),
       plan_(plan),
-      links_(rates),
+      faults_(hardware.faults),
+      links_(hardware.links, [this](const Move& move) { return flash_time(move); }),
       waits_(trace.kernels.size()) {
   CHECK(!trace_.kernels.empty());
   CHECK(placed.size() == layout_.block_bytes.size());
   places_.reserve(placed.size());
   for (const auto& tier : placed) places_.push_back({.where = tier ? where(*tier) : Where::nowhere});
+  if (!hardware.flash) return;
+  flash_.emplace(*hardware.flash);
+  for (BlockId block{0}; block.value < placed.size(); ++block.value)
+    if (placed[block.value] == Tier::ssd) flash_is_full_ |= !flash_->place(block, bytes_of(block));
 }
 
 SimMachine::Where SimMachine::where(Tier tier) {
@@ -49,20 +54,61 @@ void SimMachine::submit(std::span<const Command> commands) {
   for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
 }
 
+// The time of the flash for a move whose turn has come. What is written has its pages from then on.
+double SimMachine::flash_time(const Move& move) {
+  double nanos = 0;
+  for (BlockId block = move.blocks.first; flash_ && block < move.blocks.end(); ++block.value) {
+    if (move.from == Tier::ssd) {
+      nanos += flash_->read_ns(bytes_of(block));
+    } else if (const auto written = flash_->write(block, bytes_of(block))) {
+      nanos += *written;
+    } else {
+      flash_is_full_ = true;
+    }
+  }
+  return nanos;
+}
+
+void SimMachine::leave_flash(BlockRange blocks) {
+  for (BlockId block = blocks.first; flash_ && block < blocks.end(); ++block.value)
+    flash_->discard(block, bytes_of(block));
+}
+
+// Blocks that were announced together share the time of their service, and its latencies.
+Load SimMachine::load_of(const Move& move) const {
+  Load load;
+  for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) load.bytes += bytes_of(block);
+  if (move.urgency != Urgency::fault) {
+    load.latencies = move.first_chunk ? 1 : 0;
+    return load;
+  }
+  load.latencies = move.blocks.count;
+  if (move.to != Tier::device) return load;
+  if (is_piece(move.blocks.first)) {
+    load.least = faults_.time(faults_.faults_of(load.bytes));
+    return load;
+  }
+  for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
+    const auto service = announced_.find(block);
+    const bool alone = service == announced_.end();
+    load.least += alone ? faults_.time(faults_.faults_of(bytes_of(block))) : service->second.handling;
+    if (!alone && !service->second.pays_latency) --load.latencies;
+  }
+  return load;
+}
+
 void SimMachine::handle(const Move& move) {
-  Bytes bytes;
   const bool up = move.to == Tier::device;
   for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
     CHECK(at(block).where == where(move.from));
     CHECK(up || at(block).has_copy == move.clean);
-    bytes += bytes_of(block);
   }
   if (!up && move.clean) {  // Nothing has to move.
     put(move.blocks, {.where = where(move.to)});
     return push(MoveDone{move.id});
   }
   put(move.blocks, {.where = Where::moving, .has_copy = up && move.clean});
-  links_.start(move, bytes);
+  links_.start(move, load_of(move));
 }
 
 void SimMachine::handle(const Populate& populate) {
@@ -71,6 +117,7 @@ void SimMachine::handle(const Populate& populate) {
 }
 
 void SimMachine::handle(const Discard& discard) {
+  if (discard.tier == Tier::ssd) leave_flash(discard.blocks);
   for (BlockId block = discard.blocks.first; block < discard.blocks.end(); ++block.value) {
     Place& place = at(block);
     if (place.where == Where::device && discard.tier != Tier::device) {
@@ -109,6 +156,8 @@ void SimMachine::handle(const Cancel& cancel) {
   const auto cancelled = links_.cancel(cancel.move);
   if (!cancelled) return;
   put(cancelled->blocks, {.where = where(cancelled->from)});
+  if (cancelled->to == Tier::ssd) leave_flash(cancelled->blocks);
+  arrive(cancelled->blocks);
   push(MoveFailed{cancel.move, true});
 }
 
@@ -149,7 +198,12 @@ Result<Stamped> SimMachine::wait() {
           "give it faster links or faults");
     ended_.clear();
     links_.advance(now_, ended_);
+    if (flash_is_full_)
+      return fail(Errc::bad_input,
+                  "the simulated SSD is full: each block takes whole pages of its flash; raise ssd.capacity or "
+                  "flash.over_provisioning, or lower flash.page");
     for (const Move& move : ended_) {
+      if (move.from == Tier::ssd && !move.clean) leave_flash(move.blocks);
       put(move.blocks, {.where = where(move.to), .has_copy = move.to == Tier::device && move.clean});
       if (move.to == Tier::device) arrive(move.blocks);
       push(MoveDone{move.id});
@@ -252,26 +306,66 @@ void SimMachine::touch() {
       const auto missed = absent({blocks.first.value + in_access_});
       if (!missed) continue;
       if (std::exchange(at(*missed).parked, false)) return push(Touched{*missed});
-      if (announced_ == missed) return;
-      if (at(*missed).where != Where::nowhere) ++iterations_.back().faults;
-      announced_ = missed;
-      return push(Faulted{kStream, {*missed, 1}});
+      return announced_.contains(*missed) ? void() : announce(*missed);
     }
   }
-  announced_.reset();
+  announced_.clear();
   waits_[kernel_] = now_ - ready_at_;
   if (now_ > ready_at_) ++iterations_.back().stalled_kernels;
   step_ = Step::computing;
   deadline_ = now_ + trace_.kernels[kernel_].duration;
 }
 
+// One service of page faults: what is missed, and what the kernel touches next of what lies below, as long as one batch
+// takes it. What is on its way already needs no service; what has no bytes yet, or is split, is looked at when its turn
+// comes.
+void SimMachine::announce(BlockId first) {
+  const auto lies_below = [](Place place) { return place.where == Where::host || place.where == Where::ssd; };
+  std::vector<std::pair<BlockId, std::uint64_t>> service;
+  std::uint64_t faults = 0;
+  const auto add = [&](BlockId block) {
+    service.emplace_back(block, faults_.faults_of(bytes_of(block)));
+    faults += service.back().second;
+    announced_[block] = {};
+  };
+  if (at(first).where != Where::nowhere) ++iterations_.back().faults;
+  add(first);
+  bool goes_on = !is_piece(first) && lies_below(at(first)) && faults < faults_.batch;
+  std::uint32_t from = in_access_ + 1;
+  for (std::size_t access = access_; goes_on && access < accesses_.size(); ++access, from = 0) {
+    const BlockRange blocks = accesses_[access].blocks;
+    for (std::uint32_t in_access = from; goes_on && in_access < blocks.count; ++in_access) {
+      const BlockId block{blocks.first.value + in_access};
+      const Place place = at(block);
+      goes_on = place.where != Where::nowhere && place.where != Where::in_pieces;
+      if (!goes_on || !lies_below(place) || announced_.contains(block)) continue;
+      goes_on = faults + faults_.faults_of(bytes_of(block)) <= faults_.batch;
+      if (!goes_on) break;
+      ++iterations_.back().faults;
+      add(block);
+    }
+  }
+  const Nanos time = faults_.time(faults);
+  Nanos rest = time;
+  PerTier<bool> paid;
+  for (const auto& [block, count] : service) {
+    const bool is_last = block == service.back().first;
+    const Nanos handling = is_last ? rest : Nanos{time.value * count / faults};
+    rest -= handling;
+    const Where below = at(block).where;
+    const bool pays = below == Where::host ? !std::exchange(paid.host, true) : !std::exchange(paid.ssd, true);
+    announced_[block] = {.handling = handling, .pays_latency = pays};
+    push(Faulted{kStream, {block, 1}});
+  }
+}
+
 // What leaves again before it is touched faults again.
 void SimMachine::arrive(BlockRange blocks) {
-  if (announced_ && blocks.contains(*announced_)) announced_.reset();
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) announced_.erase(block);
 }
 
 void SimMachine::look_again(BlockId block) {
-  if (announced_ && block_of(*announced_) == block) announced_.reset();
+  std::erase_if(announced_, [&](const auto& announced) { return block_of(announced.first) == block; });
 }
 
 void SimMachine::finish_kernel() {
@@ -283,6 +377,7 @@ void SimMachine::finish_kernel() {
   } else {
     step_ = Step::over;
     iterations_.back().end = now_;
+    if (flash_) iterations_.back().flash = flash_->work();
   }
 }
 

@@ -11,6 +11,8 @@
 
 #include "analysis/lifetimes.h"
 #include "executor/machine.h"
+#include "machines/sim/faults.h"
+#include "machines/sim/flash.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
 #include "memory/pieces.h"
@@ -24,6 +26,13 @@ struct IterationRecord {
   std::uint64_t stalled_kernels = 0;
   Nanos hidden;              // so long something moved while a kernel computed
   std::uint64_t faults = 0;  // blocks that a kernel touched while they were on a lower tier
+  FlashWork flash = {};      // so far
+};
+
+struct SimHardware {
+  LinkRates links;
+  FaultRates faults;
+  std::optional<FlashGeometry> flash;  // of the SSD
 };
 
 // A machine with a virtual clock that runs a trace over and over. It plays the program (allocations, kernels that touch
@@ -34,8 +43,10 @@ class SimMachine : public Machine {
   // `placed` says where each block's bytes are at the start; nothing for blocks without bytes. `whole_tensors`: kernels
   // want all of each tensor that they use, not only the bytes they touch. Its kernels have their places in the
   // iteration of `plan`.
-  SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const LinkRates& rates,
+  SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const SimHardware& hardware,
              const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false, PlanId plan = {});
+  SimMachine(const SimMachine&) = delete;
+  SimMachine& operator=(const SimMachine&) = delete;
 
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
@@ -67,6 +78,10 @@ class SimMachine : public Machine {
   void free(TensorId tensor);
   void announce_kernel();
   void touch();
+  void announce(BlockId first);
+  Load load_of(const Move& move) const;
+  double flash_time(const Move& move);
+  void leave_flash(BlockRange blocks);
   void arrive(BlockRange blocks);
   void finish_kernel();
   void carry_over();
@@ -87,6 +102,9 @@ class SimMachine : public Machine {
   Layout layout_;
   bool whole_tensors_;
   PlanId plan_;
+  FaultRates faults_;
+  std::optional<Flash> flash_;
+  bool flash_is_full_ = false;
   Links links_;
   std::vector<Place> places_;                                               // by block
   std::unordered_map<BlockId, std::array<Place, kPiecesPerBlock>> pieces_;  // of the split ones
@@ -103,8 +121,12 @@ class SimMachine : public Machine {
   std::vector<BlockAccess> accesses_;  // of the current kernel
   std::size_t access_ = 0;             // the next block to touch, as access and place in it
   std::uint32_t in_access_ = 0;
-  std::uint32_t in_block_ = 0;        // as piece, of a split one
-  std::optional<BlockId> announced_;  // reported as absent and not arrived yet
+  std::uint32_t in_block_ = 0;  // as piece, of a split one
+  struct Announced {
+    Nanos handling;            // its part of the time that its service takes
+    bool pays_latency = true;  // the first of its service on its way
+  };
+  std::unordered_map<BlockId, Announced> announced_;  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations_;
   std::vector<Nanos> waits_;  // by kernel
 };

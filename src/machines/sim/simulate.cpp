@@ -26,17 +26,24 @@ constexpr double kSteadyWithin = 1e-4;
 constexpr std::uint64_t kMostTouches = std::uint64_t{1} << 30;  // of blocks in an iteration: 2 PiB
 constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
 
-LinkRates link_rates(const MachineModel& machine) {
+Result<SimHardware> hardware_of(const MachineModel& machine) {
   const auto rate = [](BytesPerSecond value) { return static_cast<double>(value.value); };
-  return {.to_device = rate(machine.link.to_device),
-          .from_device = rate(machine.link.from_device),
-          .ssd_read = rate(machine.ssd_read()),
-          .ssd_write = rate(machine.ssd_write()),
-          .host_latency = machine.link.latency,
-          .ssd_read_latency = machine.ssd.read_latency,
-          .ssd_write_latency = machine.ssd.write_latency,
-          .fault_cost = machine.fault.cost,
-          .fault_bytes = machine.fault.bytes};
+  SimHardware hardware{.links = {.to_device = rate(machine.link.to_device),
+                                 .from_device = rate(machine.link.from_device),
+                                 .ssd_read = rate(machine.ssd_read()),
+                                 .ssd_write = rate(machine.ssd_write()),
+                                 .host_latency = machine.link.latency,
+                                 .ssd_read_latency = machine.ssd.read_latency,
+                                 .ssd_write_latency = machine.ssd.write_latency},
+                       .faults = {.latency = machine.fault.latency,
+                                  .cost = machine.fault.cost,
+                                  .granule = machine.fault.bytes,
+                                  .batch = machine.fault.batch,
+                                  .widen = machine.fault.widen != 0},
+                       .flash = {}};
+  if (!machine.flash || machine.ssd_capacity() == Bytes{}) return hardware;
+  TRY(hardware.flash, flash_geometry(machine));
+  return hardware;
 }
 
 PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits) {
@@ -141,6 +148,7 @@ struct Measured {
   Nanos hidden;
   PerLink<Bytes> moved;
   Bytes dropped_clean;
+  FlashWork flash;
 };
 
 template <class F>
@@ -178,6 +186,7 @@ Measured mean_of_last(const std::vector<Measured>& all) {
     sum.faults += all[at].faults;
     sum.hidden += all[at].hidden;
     sum.dropped_clean += all[at].dropped_clean;
+    sum.flash += all[at].flash;
     for_each_link([&](Tier from, Tier to) { sum.moved(from, to) += all[at].moved(from, to); });
   }
   sum.time.value /= count;
@@ -185,8 +194,23 @@ Measured mean_of_last(const std::vector<Measured>& all) {
   sum.faults /= count;
   sum.hidden.value /= count;
   sum.dropped_clean.value /= count;
+  sum.flash = {sum.flash.written / count, sum.flash.moved / count, sum.flash.erased / count};
   for_each_link([&](Tier from, Tier to) { sum.moved(from, to).value /= count; });
   return sum;
+}
+
+FlashWear wear_of(const MachineModel& machine, const FlashGeometry& geometry, const Measured& final, FlashWork all) {
+  const auto bytes_of = [&](std::uint64_t pages) { return geometry.page * pages; };
+  const auto part_of = [&](const FlashWork& work) {
+    return FlashWear::Part{.host_written = bytes_of(work.written),
+                           .written = bytes_of(work.written + work.moved),
+                           .erases = work.erased,
+                           .write_amplification = work.write_amplification()};
+  };
+  FlashWear wear{.iteration = part_of(final.flash), .all = part_of(all), .years = {}};
+  if (wear.iteration.written > Bytes{})
+    wear.years = years_at(machine, static_cast<double>(wear.iteration.written.value) / seconds(final.time));
+  return wear;
 }
 
 constexpr PlanId kThePlan{1};
@@ -306,12 +330,13 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   std::optional<std::pair<Nanos, Plan>> before_revision;  // the last one: what an iteration took, under which plan
   bool may_revise = traits.revise != nullptr;
   if (plan != nullptr && !traits.plans_from_second) adopt(*plan, layout);
-  SimMachine sim(trace, lifetimes, std::move(layout), link_rates(machine), placed.tiers, !traits.kernels_fault,
-                 kThePlan);
+  TRY(const SimHardware hardware, hardware_of(machine));
+  SimMachine sim(trace, lifetimes, std::move(layout), hardware, placed.tiers, !traits.kernels_fault, kThePlan);
 
   std::vector<Measured> measured;
   PerLink<Bytes> moved_before;
   Bytes dropped_before;
+  FlashWork flash_before;
   sim.begin_iteration();
   for (;;) {
     TRY(const Stamped event, sim.wait());
@@ -335,7 +360,9 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                         .faults = record.faults,
                         .hidden = record.hidden,
                         .moved = difference(executor.moved(), moved_before),
-                        .dropped_clean = executor.dropped_clean() - dropped_before});
+                        .dropped_clean = executor.dropped_clean() - dropped_before,
+                        .flash = record.flash - flash_before});
+    flash_before = record.flash;
     moved_before = executor.moved();
     dropped_before = executor.dropped_clean();
     result.steady = measured.size() >= 2 && same(measured.back(), measured[measured.size() - 2]);
@@ -374,6 +401,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   result.warmup_iterations = result.iterations - (result.steady ? 1 : kMeanOf);
   for (const Tier tier : kTiers) result.peak[tier] = executor.table().peak(tier);
   result.skipped_commands = executor.skipped_commands();
+  if (hardware.flash) result.flash = wear_of(machine, *hardware.flash, final, sim.iterations().back().flash);
   return result;
 }
 

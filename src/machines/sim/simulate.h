@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "analysis/lifetimes.h"
@@ -13,6 +14,19 @@
 #include "trace/trace.h"
 
 namespace spillway {
+
+// What the SSD's flash has done.
+struct FlashWear {
+  struct Part {
+    Bytes host_written;        // what came to it, in whole pages
+    Bytes written;             // and what collecting garbage wrote again
+    std::uint64_t erases = 0;  // of superblocks
+    double write_amplification = 1;
+  };
+  Part iteration;               // the steady one
+  Part all;                     // iterations
+  std::optional<double> years;  // until it is worn out, if it goes on like the steady iteration; nothing: for ever
+};
 
 // What one trace costs on one machine under one policy. Times are those of the steady iteration unless named otherwise.
 struct SimulationResult {
@@ -31,6 +45,7 @@ struct SimulationResult {
   Nanos recompute;
   Nanos hidden;                        // while something moved, a kernel computed
   std::uint64_t skipped_commands = 0;  // of all iterations: the tensor was not where the plan expected it
+  std::optional<FlashWear> flash;      // if the machine has some
 
   Nanos stall() const { return excess(iteration, ideal); }
   double percent_of_ideal() const { return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration); }

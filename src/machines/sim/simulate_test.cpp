@@ -274,6 +274,61 @@ TEST(Simulate, HostGapsPassBeforeKernelsAndCountAsIdeal) {
   EXPECT_EQ(result.ideal, kMillisecond * 3);
 }
 
+// Two kernels in turns, each with four blocks of its own.
+Trace in_turns() {
+  Trace trace = round_robin(2);
+  for (std::uint32_t id = 0; id < 2; ++id) {
+    trace.tensors[id].bytes = kBlockBytes * 4;
+    trace.kernels[id].reads[0].end = kBlockBytes * 4;
+  }
+  return trace;
+}
+
+TEST(Simulate, BlocksThatFaultTogetherPayTheLatencyOnce) {
+  constexpr Nanos kLatency{50'000'000};  // far more than four blocks take on the link
+  MachineModel model = machine(kBlockBytes * 4, 1_GiB);
+  model.link.from_device = {std::uint64_t{1} << 60};  // what leaves has left in a nanosecond
+  model.fault.bytes = kBlockBytes;
+  model.fault.latency = kLatency;
+  const auto services = [&](std::uint64_t batch) {
+    model.fault.batch = batch;
+    const auto result = run(in_turns(), model, {});
+    EXPECT_EQ(result.faults, 8u);
+    return seconds(result.stall()) / seconds(kLatency);
+  };
+  EXPECT_NEAR(services(1), 8, 1e-6);
+  EXPECT_NEAR(services(4), 2, 1e-6);
+  EXPECT_NEAR(services(3), 4, 1e-6) << "three and one";
+}
+
+TEST(Simulate, TheTimeOfAServiceIsThatOfTheLinkIfThatIsLonger) {
+  MachineModel model = machine(kBlockBytes * 4, 1_GiB);
+  model.link.from_device = {std::uint64_t{1} << 60};
+  model.fault.batch = 128;  // four blocks of 32 granules
+  model.fault.latency = kMillisecond * 8;
+  EXPECT_NEAR(seconds(run(in_turns(), model, {}).stall()), 8e-9 * kBlockMove, 1e-7);
+  model.fault.latency = kMillisecond * 10;
+  EXPECT_NEAR(seconds(run(in_turns(), model, {}).stall()), 20e-3, 1e-7);
+}
+
+TEST(Simulate, FlashCountsWhatIsWrittenAndSlowsWhatItCannotTake) {
+  MachineModel model = machine(kBlockBytes * 4, {});
+  const auto plain = run(in_turns(), model, {});
+  EXPECT_FALSE(plain.flash);
+  model.ssd.capacity = kBlockBytes * 8;
+  model.flash =
+      FlashModel{.channels = 1, .dies = 1, .planes = 1, .program_time = Nanos{1'000}, .over_provisioning = 50};
+  const auto fast = run(in_turns(), model, {});
+  ASSERT_TRUE(fast.flash);
+  EXPECT_EQ(fast.iteration, plain.iteration) << "1.2 GB/s each for one way of half a GB/s";
+  EXPECT_EQ(fast.flash->iteration.host_written, fast.moved(Tier::device, Tier::ssd));
+  EXPECT_EQ(fast.flash->iteration.host_written, kBlockBytes * 8);
+  EXPECT_GE(fast.flash->all.erases, 1u);
+  EXPECT_GE(fast.flash->iteration.write_amplification, 1);
+  model.flash->program_time = Nanos{100'000};  // 41 MB/s
+  EXPECT_GT(run(in_turns(), model, {}).iteration, plain.iteration);
+}
+
 TEST(Simulate, ATensorCarriedUnderAnotherIdKeepsItsBytes) {
   // Each iteration reads the last one's result until it has made its own.
   Trace trace = round_robin(3);
