@@ -39,10 +39,10 @@ Ftl::Extents::iterator Ftl::first_behind(Extents& extents, std::uint32_t page) {
 void Ftl::lose(std::uint32_t superblock, std::uint32_t pages) {
   Superblock& from = superblocks_[superblock];
   CHECK(from.valid >= pages && valid_ >= pages);
-  const bool was_full = full_.erase({from.valid, superblock}) > 0;
+  const bool was_full = full_.erase(rank(superblock)) > 0;
   from.valid -= pages;
   valid_ -= pages;
-  if (was_full) full_.emplace(from.valid, superblock);
+  if (was_full) full_.insert(rank(superblock));
 }
 
 void Ftl::discard(BlockId block, PageRun pages) {
@@ -81,14 +81,14 @@ Ftl::Extent Ftl::append(BlockId block, PageRun run) {
 
 void Ftl::open_next() {
   CHECK(superblocks_[open_].used == shape_.pages);
-  full_.emplace(superblocks_[open_].valid, open_);
+  full_.insert(rank(open_));
   if (superblocks_.size() < shape_.superblocks) {
     open_ = static_cast<std::uint32_t>(superblocks_.size());
     superblocks_.emplace_back();
     return;
   }
   CHECK(!free_.empty());
-  open_ = free_.begin()->second;
+  open_ = free_.begin()->superblock;
   free_.erase(free_.begin());
 }
 
@@ -97,7 +97,7 @@ FlashWork Ftl::collect() {
   FlashWork work;
   while (free_superblocks() < shape_.reserve) {
     CHECK(!full_.empty());
-    const std::uint32_t victim = full_.begin()->second;
+    const std::uint32_t victim = full_.begin()->superblock;
     full_.erase(full_.begin());
     std::uint32_t at = 0;
     for (const Written& written : superblocks_[victim].log) {
@@ -116,7 +116,7 @@ FlashWork Ftl::collect() {
     ++work.erased;
     erased.valid = erased.used = 0;
     erased.log.clear();
-    free_.emplace(erased.erased, victim);
+    free_.insert(rank(victim));
   }
   return work;
 }
@@ -147,10 +147,10 @@ std::optional<FlashWork> Ftl::write(BlockId block, PageRun pages) {
   return work;
 }
 
-std::uint64_t Ftl::erased() const {
-  std::uint64_t sum = 0;
-  for (const Superblock& one : superblocks_) sum += one.erased;
-  return sum;
+std::vector<std::uint32_t> Ftl::erased() const {
+  std::vector<std::uint32_t> times;
+  for (const Superblock& one : superblocks_) times.push_back(one.erased);
+  return times;
 }
 
 void Ftl::check_invariants() const {
@@ -179,7 +179,7 @@ void Ftl::check_invariants() const {
     std::uint32_t logged = 0;
     for (const Written& written : one.log) logged += written.run.count;
     CHECK(logged == one.used);
-    const bool is_free = free_.contains({one.erased, id}), is_full = full_.contains({one.valid, id});
+    const bool is_free = free_.contains(rank(id)), is_full = full_.contains(rank(id));
     CHECK(is_free + is_full + (id == open_) == 1);
     CHECK(!is_free || one.used == 0);
     CHECK(!is_full || one.used == shape_.pages);

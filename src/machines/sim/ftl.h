@@ -1,10 +1,9 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
-#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -33,7 +32,8 @@ struct FlashWork {
 
 // A flash translation layer that maps pages to superblocks. What is written is appended to one open superblock; when it
 // is full, the least erased free one is opened. Then, as long as fewer are free than are to be in reserve, garbage is
-// collected greedily: the full superblock with the fewest valid pages is written again, to the open one, and erased.
+// collected greedily: of the full superblocks the one with the fewest valid pages, of equal ones the least erased, is
+// written again, to the open one, and erased.
 //
 // This is the table of the simulated SSD, and the only place that knows in which superblock and page a block's bytes
 // are (G10 section 4.5: "flash address mappings have been integrated into the page table"). It handles runs of pages: a
@@ -56,7 +56,7 @@ class Ftl {
   std::uint64_t most_pages() const { return std::uint64_t{shape_.superblocks - shape_.reserve} * shape_.pages; }
   std::uint64_t free_superblocks() const { return free_.size() + (shape_.superblocks - superblocks_.size()); }
 
-  std::uint64_t erased() const;  // superblocks, so far; O(superblocks)
+  std::vector<std::uint32_t> erased() const;  // how often, of each superblock that was ever opened
 
   // CHECKs everything that must hold between two calls; O(pages). For tests.
   void check_invariants() const;
@@ -86,9 +86,16 @@ class Ftl {
 
   Shape shape_;
   std::vector<Extents> blocks_;
-  std::vector<Superblock> superblocks_;                     // those ever opened; the others are free and never erased
-  std::set<std::pair<std::uint32_t, std::uint32_t>> free_;  // of the erased ones: how often, which
-  std::set<std::pair<std::uint32_t, std::uint32_t>> full_;  // valid pages, which
+  std::vector<Superblock> superblocks_;  // those ever opened; the others are free and never erased
+  struct Rank {                          // in the order in which superblocks are taken
+    std::uint32_t valid, erased, superblock;
+    friend auto operator<=>(const Rank&, const Rank&) = default;
+  };
+  Rank rank(std::uint32_t superblock) const {
+    return {superblocks_[superblock].valid, superblocks_[superblock].erased, superblock};
+  }
+  std::set<Rank> free_;  // of those that were erased
+  std::set<Rank> full_;
   std::uint32_t open_ = 0;
   std::uint64_t valid_ = 0;
 };

@@ -329,6 +329,36 @@ TEST(Simulate, FlashCountsWhatIsWrittenAndSlowsWhatItCannotTake) {
   EXPECT_GT(run(in_turns(), model, {}).iteration, plain.iteration);
 }
 
+// Less flash than all blocks that ever lie on it would need.
+MachineModel with_little_flash(MachineModel model, std::uint64_t blocks) {
+  model.host.memory = {};
+  model.ssd.capacity = kBlockBytes * blocks;
+  model.flash = FlashModel{.channels = 1, .dies = 1, .planes = 1, .over_provisioning = 100 / blocks + 20};
+  return model;
+}
+
+TEST(Simulate, WhatHasComeBackIsDiscardedFromFlash) {
+  const auto result = run(in_turns(), with_little_flash(machine(kBlockBytes * 4, {}), 6), {});
+  EXPECT_TRUE(result.feasible);
+  ASSERT_TRUE(result.flash);
+  EXPECT_EQ(result.flash->iteration.write_amplification, 1) << "superblocks die as a whole";
+}
+
+TEST(Simulate, WhatDiesOnTheSsdIsDiscardedFromFlash) {
+  Trace trace{.name = "short lives", .source = "test"};
+  for (std::uint32_t id = 0; id < 12; ++id) {
+    trace.tensors.push_back({.name = "t", .bytes = kBlockBytes, .kind = TensorKind::activation, .persistent = false});
+    trace.kernels.push_back({.name = "k", .duration = kMillisecond, .writes = {{{id}, {}, kBlockBytes}}});
+    if (id >= 3) trace.kernels[id].frees = {{id - 3}};
+  }
+  trace.kernels.back().frees = {{8}, {9}, {10}, {11}};
+  ASSERT_TRUE(validate(trace, "test"));
+  const auto result = run(trace, with_little_flash(machine(kBlockBytes * 2, {}), 4), {});
+  EXPECT_TRUE(result.feasible);
+  EXPECT_GT(result.moved(Tier::device, Tier::ssd), Bytes{});
+  EXPECT_EQ(result.moved(Tier::ssd, Tier::device), Bytes{});
+}
+
 TEST(Simulate, ATensorCarriedUnderAnotherIdKeepsItsBytes) {
   // Each iteration reads the last one's result until it has made its own.
   Trace trace = round_robin(3);
