@@ -101,6 +101,16 @@ std::string to_text(Nanos time) {
   return with_largest_unit(static_cast<double>(time.value), std::span(kTimeUnits).first(4));
 }
 
+Result<std::uint64_t> parse_percent(std::string_view text) {
+  const std::string_view whole = trimmed(text);
+  const std::string_view digits = trimmed(whole.substr(0, whole.size() - whole.ends_with('%')));
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (!whole.ends_with('%') || error != std::errc{} || end != digits.data() + digits.size())
+    return fail(Errc::bad_input, fmt::format("'{}' is not a whole number of percent; write it like 28%", text));
+  return value;
+}
+
 std::string_view json_reason(std::string_view what) {
   const std::size_t prefix = what.find("] ");
   return prefix == std::string_view::npos ? what : what.substr(prefix + 2);

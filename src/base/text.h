@@ -21,6 +21,9 @@ std::string to_text(BytesPerSecond rate);  // "3.2 GB/s"
 Result<Nanos> parse_duration(std::string_view text);
 std::string to_text(Nanos time);  // "20 us", "1.234 s"
 
+// Whole ones: "28%".
+Result<std::uint64_t> parse_percent(std::string_view text);
+
 // What nlohmann's parser says, without its own "[json.exception.parse_error.101] " before it.
 std::string_view json_reason(std::string_view what);
 

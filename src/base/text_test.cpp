@@ -38,5 +38,15 @@ TEST(Text, RatesAndDurationsKeepTheirUnits) {
   EXPECT_EQ(to_text(Nanos{1'500'000}), "1.5 ms");
 }
 
+TEST(Text, PercentsAreWholeAndHaveTheirSign) {
+  EXPECT_EQ(parse_percent("28%"), 28u);
+  EXPECT_EQ(parse_percent(" 0 % "), 0u);
+  for (const char* text : {"", "%", "28", "28%%", "2.5%", "-1%", "99999999999999999999%", "1 2%"}) {
+    const auto percent = parse_percent(text);
+    ASSERT_FALSE(percent) << text;
+    EXPECT_TRUE(percent.error().message.contains("28%")) << percent.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace spillway

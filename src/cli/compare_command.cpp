@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/machine_option.h"
+#include "cli/noise_option.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -21,6 +22,7 @@ struct CompareOptions {
   std::string trace;
   std::vector<std::string> policies;
   MachineOption machine;
+  NoiseOption noise;
   bool json = false;
 };
 
@@ -35,7 +37,8 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
                {"in"},
                {"device peak"}});
   std::string notes = fmt::format("Kernel times are the recording's ({}); the machine decides what moves cost.\n",
-                                  printable(input.loaded.trace.source));
+                                  printable(input.loaded.trace.source)) +
+                      noise_text(input);
   for (const Evaluation& evaluation : evaluations) {
     const SimulationResult& result = evaluation.result;
     if (!result.feasible) {
@@ -76,7 +79,8 @@ Result<int> run(const CompareOptions& options) {
   }
   if (policies.empty()) policies.assign(kPolicies.begin(), kPolicies.end());
   TRY(MachineModel machine, options.machine.load());
-  TRY(const Case input, load_case(options.trace, std::move(machine)));
+  TRY(const auto noise, options.noise.read());
+  TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   std::vector<Evaluation> evaluations;
   Progress progress("comparing policies", policies.size());
   for (const Policy& policy : policies) {
@@ -108,6 +112,7 @@ void add_compare_command(CLI::App& app, int& status) {
   command->add_option("--policies", options->policies, "some of them, with commas between; default: all")
       ->delimiter(',');
   options->machine.add_to(*command);
+  options->noise.add_to(*command);
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

@@ -23,7 +23,7 @@ Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, co
   TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine,
                          policy.traits.uses_host, where));
   const auto begin = Clock::now();
-  TRY(evaluation.result, simulate(input.loaded.trace, input.lifetimes, input.machine, policy.traits,
+  TRY(evaluation.result, simulate(input.played(), input.lifetimes, input.machine, policy.traits,
                                   policy.plan ? &evaluation.plan : nullptr));
   evaluation.simulating_seconds = seconds_since(begin);
   if (evaluation.result.feasible) evaluation.plan.predicted_seconds = seconds(evaluation.result.iteration);
@@ -44,10 +44,12 @@ Json json_of(const FlashWear& wear) {
 
 }  // namespace
 
-Result<Case> load_case(const std::string& trace_path, MachineModel machine) {
+Result<Case> load_case(const std::string& trace_path, MachineModel machine, std::optional<Noise> noise) {
   TRY(LoadedTrace loaded, load_trace(trace_path));
   Lifetimes lifetimes = analyse_lifetimes(loaded.trace);
-  return Case{std::move(loaded), std::move(lifetimes), std::move(machine)};
+  Case input{std::move(loaded), std::move(lifetimes), std::move(machine), noise};
+  if (noise) input.noisy = with_noise(input.loaded.trace, *noise);
+  return input;
 }
 
 Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
@@ -102,10 +104,17 @@ std::string title_of(const Evaluation& evaluation, const Case& input) {
   return result.feasible ? title : fmt::format("{}: infeasible, it needs {}\n", title, missing_text(result.shortfall));
 }
 
+std::string noise_text(const Case& input) {
+  if (!input.noise) return "";
+  return fmt::format("Kernels take up to {} % more or less than plans reckon with (seed {}).\n", input.noise->percent,
+                     input.noise->seed);
+}
+
 Json new_report(const Case& input) {
   Json report = new_report(input.loaded.trace.name, input.loaded.hash);
   report["machine"] = {
       {"name", input.machine.name}, {"hash", input.machine.hash}, {"overrides", input.machine.overrides}};
+  if (input.noise) report["noise"] = {{"percent", input.noise->percent}, {"seed", input.noise->seed}};
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/machine_option.h"
+#include "cli/noise_option.h"
 #include "plan/plan_file.h"
 #include "report/json.h"
 #include "report/table.h"
@@ -18,6 +19,7 @@ namespace {
 struct SimulateOptions {
   std::string trace, policy, plan;
   MachineOption machine;
+  NoiseOption noise;
   bool json = false;
 };
 
@@ -45,14 +47,16 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
     add("write amplification",
         fmt::format("{:.3f}, {:.3f} since the first iteration", part.write_amplification, all.write_amplification));
     add("its flash endures",
-        result.flash->years ? fmt::format("{:.2f} years of this", *result.flash->years) : "for ever");
+        result.flash->years ? fmt::format("{:.3g} years of this", *result.flash->years) : "for ever");
   }
   add("first iteration", fmt::format("{:.3f} s", seconds(result.cold_iteration)));
   if (result.skipped_commands > 0)
     add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands, result.iterations));
   const std::string_view note =
       result.steady ? "" : "\nIts iterations never become equal: the figures are means of the last 10 of 20.\n";
-  return fmt::format("{}, simulated in {:.3f} s\n\n{}{}", title, evaluation.simulating_seconds, table.text(), note);
+  const std::string noise = noise_text(input);
+  return fmt::format("{}, simulated in {:.3f} s\n\n{}{}{}{}", title, evaluation.simulating_seconds, table.text(), note,
+                     noise.empty() ? "" : "\n", noise);
 }
 
 Result<int> run(const SimulateOptions& options) {
@@ -64,7 +68,8 @@ Result<int> run(const SimulateOptions& options) {
   } else {
     TRY(plan, load_plan(options.plan));
   }
-  TRY(const Case input, load_case(options.trace, std::move(machine)));
+  TRY(const auto noise, options.noise.read());
+  TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
   const int status = evaluation.result.feasible ? kSuccess : kInfeasible;
   if (!options.json) return print(simulation_table(evaluation, input), status);
@@ -90,6 +95,7 @@ void add_simulate_command(CLI::App& app, int& status) {
   what->add_option("--plan", options->plan, "a plan that `spillway plan -o` has written, edited or not");
   what->require_option(1);
   options->machine.add_to(*command);
+  options->noise.add_to(*command);
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

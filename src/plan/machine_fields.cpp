@@ -90,13 +90,6 @@ Result<std::uint64_t> parse_count(std::string_view text) {
   return value;
 }
 
-Result<std::uint64_t> parse_percent(std::string_view text) {
-  const std::string_view before = text.substr(0, text.size() - text.ends_with('%'));
-  const auto number = parse_count(before.substr(0, before.find_last_not_of(' ') + 1));
-  if (number && before != text) return *number;
-  return fail(Errc::bad_input, fmt::format("'{}' is not a whole number of percent; write it like 28%", text));
-}
-
 Result<std::uint64_t> parse_value(FieldUnit unit, std::string_view text) {
   switch (unit) {
     case FieldUnit::bytes: {

@@ -22,7 +22,11 @@ TRACES = {
     "cut zstd": b"\x28\xb5\x2f\xfd\x00",
     "no kernels": json.dumps(TRACE | {"kernels": []}),
 }
-MACHINES = {"no bandwidth": ("link.to_device = \"0GB/s\"", "link"), "many dots": ("a" + ".a" * 100_000 + " = 1", "line 1")}
+MACHINES = {
+    "no bandwidth": ("link.to_device = \"0GB/s\"", "link"), "no channels": (A100_TOML + "\n[flash]\nchannels = 0\n", "flash.channels"),
+    "flash too small": (A100_TOML + "\n[flash]\nover_provisioning = \"0%\"\n", "ssd.capacity"),
+    "many dots": ("a" + ".a" * 100_000 + " = 1", "line 1"),
+}
 
 
 def plans(plan):
@@ -74,6 +78,7 @@ def main():
         good &= fails("cut", file, "import", "g10", file, "-o", str(output))
         for what, arguments in {
             "frobnicate": ["frobnicate"], "magic": ["plan", trace, "--policy", "magic", *A100],
+            "--noise": ["simulate", trace, "--policy", "g10", *A100, "--noise", "120%"],
             "z9": ["plan", trace, "--policy", "g10", "--machine", "z9"],
             "device.colour": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
         }.items():
