@@ -22,8 +22,9 @@ class Flash {
   double read_ns(Bytes bytes) const;
   void discard(BlockId id, Bytes bytes);
 
-  const FlashWork& work() const { return work_; }  // so far
-  std::uint64_t valid_pages() const { return ftl_.valid_pages(); }
+  const FlashWork& work() const { return work_; }                               // so far
+  std::uint32_t pages(Bytes bytes) const { return pages_of({}, bytes).count; }  // that they take
+  std::uint32_t valid_pages(BlockId block) const { return ftl_.valid_pages(block); }
 
  private:
   PageRun pages_of(BlockId id, Bytes bytes) const;

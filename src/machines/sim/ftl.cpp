@@ -1,6 +1,7 @@
 #include "machines/sim/ftl.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -147,6 +148,13 @@ std::optional<FlashWork> Ftl::write(BlockId block, PageRun pages) {
   return work;
 }
 
+std::uint32_t Ftl::valid_pages(BlockId block) const {
+  std::uint32_t pages = 0;
+  if (block.value < blocks_.size())
+    for (const Extent& extent : blocks_[block.value]) pages += extent.run.count;
+  return pages;
+}
+
 std::vector<std::uint32_t> Ftl::erased() const {
   std::vector<std::uint32_t> times;
   for (const Superblock& one : superblocks_) times.push_back(one.erased);
@@ -154,18 +162,24 @@ std::vector<std::uint32_t> Ftl::erased() const {
 }
 
 void Ftl::check_invariants() const {
-  std::vector<std::vector<bool>> held(superblocks_.size(), std::vector<bool>(shape_.pages));
+  using Page = std::pair<std::uint32_t, std::uint32_t>;                        // of a block
+  std::vector<std::vector<std::optional<Page>>> written(superblocks_.size());  // and not found in an extent yet
+  for (std::uint32_t id = 0; id < superblocks_.size(); ++id)
+    for (const Written& one : superblocks_[id].log)
+      for (std::uint32_t page = one.run.first; page < one.run.end(); ++page)
+        written[id].emplace_back(Page{one.block.value, page});
   std::vector<std::uint32_t> valid(superblocks_.size());
   std::uint64_t all = 0;
-  for (const Extents& extents : blocks_) {
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
     std::uint32_t page = 0;
-    for (const Extent& extent : extents) {
+    for (const Extent& extent : blocks_[block]) {
       CHECK(extent.run.count > 0 && extent.run.first >= page);
       page = extent.run.end();
       CHECK(extent.at + extent.run.count <= superblocks_.at(extent.superblock).used);
-      for (std::uint32_t at = extent.at; at < extent.at + extent.run.count; ++at) {
-        CHECK(!held[extent.superblock][at]);
-        held[extent.superblock][at] = true;
+      for (std::uint32_t i = 0; i < extent.run.count; ++i) {
+        auto& place = written[extent.superblock].at(extent.at + i);
+        CHECK(place == (Page{block, extent.run.first + i}));
+        place.reset();
       }
       valid[extent.superblock] += extent.run.count;
       all += extent.run.count;
@@ -176,9 +190,7 @@ void Ftl::check_invariants() const {
   for (std::uint32_t id = 0; id < superblocks_.size(); ++id) {
     const Superblock& one = superblocks_[id];
     CHECK(one.valid == valid[id] && one.valid <= one.used && one.used <= shape_.pages);
-    std::uint32_t logged = 0;
-    for (const Written& written : one.log) logged += written.run.count;
-    CHECK(logged == one.used);
+    CHECK(written[id].size() == one.used);
     const bool is_free = free_.contains(rank(id)), is_full = full_.contains(rank(id));
     CHECK(is_free + is_full + (id == open_) == 1);
     CHECK(!is_free || one.used == 0);

@@ -53,6 +53,7 @@ class Ftl {
   void discard(BlockId block, PageRun pages);
 
   std::uint64_t valid_pages() const { return valid_; }
+  std::uint32_t valid_pages(BlockId block) const;
   std::uint64_t most_pages() const { return std::uint64_t{shape_.superblocks - shape_.reserve} * shape_.pages; }
   std::uint64_t free_superblocks() const { return free_.size() + (shape_.superblocks - superblocks_.size()); }
 

@@ -174,9 +174,9 @@ TEST(Flash, PiecesHaveTheirOwnPagesOfTheBlock) {
   flash.discard(piece, kPieceBytes);
   flash.write(piece, kPieceBytes);
   EXPECT_EQ(flash.work(), (FlashWork{.written = 4}));
-  EXPECT_EQ(flash.valid_pages(), 512u);
+  EXPECT_EQ(flash.valid_pages(block), 512u);
   flash.discard(block, 2_MiB);
-  EXPECT_EQ(flash.valid_pages(), 0u);
+  EXPECT_EQ(flash.valid_pages(block), 0u);
 }
 
 }  // namespace

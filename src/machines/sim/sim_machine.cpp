@@ -74,6 +74,25 @@ void SimMachine::leave_flash(BlockRange blocks) {
     flash_->discard(block, bytes_of(block));
 }
 
+// Of what moves only some has its pages; and which tier has a copy, a place does not say.
+void SimMachine::check_flash() const {
+  if (!flash_) return;
+  for (BlockId block{0}; block.value < places_.size(); ++block.value) {
+    std::uint32_t least = 0, most = 0;
+    const auto count = [&](BlockId id, Place place) {
+      const std::uint32_t pages = flash_->pages(bytes_of(id));
+      if (place.where == Where::ssd) least += pages;
+      if (place.where == Where::ssd || place.where == Where::moving || place.has_copy) most += pages;
+    };
+    if (const auto split = pieces_.find(block); split != pieces_.end())
+      for (std::uint32_t i = 0; i < kPiecesPerBlock; ++i) count({pieces_of(block).first.value + i}, split->second[i]);
+    else
+      count(block, places_[block.value]);
+    const std::uint32_t held = flash_->valid_pages(block);
+    CHECK(least <= held && held <= most);
+  }
+}
+
 // Blocks that were announced together share the time of their service, and its latencies.
 Load SimMachine::load_of(const Move& move) const {
   Load load;

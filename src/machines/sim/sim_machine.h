@@ -58,6 +58,8 @@ class SimMachine : public Machine {
   // How long each kernel waited after it was ready, the last time.
   const std::vector<Nanos>& waits() const { return waits_; }
   const Layout& layout() const { return layout_; }
+  // CHECKs that the flash holds what lies on the SSD, and nothing else; O(blocks and pieces).
+  void check_flash() const;
 
  private:
   enum class Where : std::uint8_t { nowhere, device, host, ssd, moving, in_pieces };

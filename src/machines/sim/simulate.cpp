@@ -353,6 +353,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     }
     sim.submit(commands);
     if (!sim.iteration_over()) continue;
+    sim.check_flash();
     const IterationRecord& record = sim.iterations().back();
     measured.push_back({.time = record.end - record.begin,
                         .residency = residency(executor.table(), sim.layout()),

@@ -301,6 +301,22 @@ TEST(Simulate, BlocksThatFaultTogetherPayTheLatencyOnce) {
   EXPECT_NEAR(services(3), 4, 1e-6) << "three and one";
 }
 
+TEST(Simulate, BlocksThatFaultTogetherPayTheLatencyOfTheirWayOnce) {
+  constexpr Nanos kLatency{50'000'000};
+  MachineModel model = machine(kBlockBytes * 4, {});
+  model.link.from_device = model.ssd.write = {std::uint64_t{1} << 60};
+  model.ssd.write_latency = {};
+  model.ssd.read_latency = kLatency;
+  model.fault.bytes = kBlockBytes;
+  const auto latencies = [&](std::uint64_t batch) {
+    model.fault.batch = batch;
+    // A block takes twice as long as it does on the link.
+    return (seconds(run(in_turns(), model, {}).stall()) - 16e-9 * kBlockMove) / seconds(kLatency);
+  };
+  EXPECT_NEAR(latencies(1), 8, 1e-6);
+  EXPECT_NEAR(latencies(4), 2, 1e-6);
+}
+
 TEST(Simulate, TheTimeOfAServiceIsThatOfTheLinkIfThatIsLonger) {
   MachineModel model = machine(kBlockBytes * 4, 1_GiB);
   model.link.from_device = {std::uint64_t{1} << 60};
