@@ -54,6 +54,16 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
     model.link.to_device.value /= slower;
     model.ssd.read.value /= slower;
     model.ssd.capacity = *rc::gen::element(4_GiB, 4_GiB, 32_MiB, Bytes{});
+    model.fault.latency = Nanos{45'000};
+    model.fault.batch = *rc::gen::element<std::uint64_t>(1, 1, 20, 256);
+    model.fault.widen = *rc::gen::inRange<std::uint64_t>(0, 2);
+    if (*rc::gen::arbitrary<bool>())  // Enough for all that begins a page and does not fill it.
+      model.flash = FlashModel{.channels = 1,
+                               .dies = 1,
+                               .planes = *rc::gen::element<std::uint64_t>(1, 3),
+                               .pages = *rc::gen::element<std::uint64_t>(7, 256),
+                               .over_provisioning = 150};
+    RC_ASSERT(check_machine(model).has_value());
     const LeastMoves least = least_moves(trace, lifetimes, model.device.memory);
     const bool fits = peak + packed_bytes(trace) < model.device.memory;
     for (const Policy& policy : kPolicies) {

@@ -325,7 +325,9 @@ void SimMachine::touch() {
       const auto missed = absent({blocks.first.value + in_access_});
       if (!missed) continue;
       if (std::exchange(at(*missed).parked, false)) return push(Touched{*missed});
-      return announced_.contains(*missed) ? void() : announce(*missed);
+      // One service after the other: what leaves to make room for this one is not called back before that is over, or
+      // it would leave and be called back again and again.
+      return announced_.empty() ? announce(*missed) : void();
     }
   }
   announced_.clear();

@@ -317,6 +317,19 @@ TEST(Simulate, BlocksThatFaultTogetherPayTheLatencyOfTheirWayOnce) {
   EXPECT_NEAR(latencies(4), 2, 1e-6);
 }
 
+// Each arrival makes blocks leave that the kernel touches next.
+TEST(Simulate, AServiceLargerThanTheDeviceComesToItsEnd) {
+  for (const std::uint64_t device : {2u, 3u, 5u, 6u}) {
+    Trace trace = in_turns();
+    for (Kernel& kernel : trace.kernels)
+      kernel.reads = {{{0}, {}, kBlockBytes * 4}, {{1}, {}, kBlockBytes * 4}, {{0}, {}, kBlockBytes * 4}};
+    MachineModel model = machine(kBlockBytes * device, kBlockBytes * 4);
+    model.fault.widen = 1;
+    model.fault.batch = 256;
+    EXPECT_TRUE(run(trace, model, {}).feasible) << device;
+  }
+}
+
 TEST(Simulate, TheTimeOfAServiceIsThatOfTheLinkIfThatIsLonger) {
   MachineModel model = machine(kBlockBytes * 4, 1_GiB);
   model.link.from_device = {std::uint64_t{1} << 60};
