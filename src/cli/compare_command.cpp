@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
+#include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
 #include "report/json.h"
@@ -22,6 +23,7 @@ struct CompareOptions {
   std::string trace;
   std::vector<std::string> policies;
   MachineOption machine;
+  JobOption jobs;
   NoiseOption noise;
   bool json = false;
 };
@@ -72,6 +74,7 @@ std::vector<std::string> joined(const std::vector<std::string>& parts) {
 }
 
 Result<int> run(const CompareOptions& options) {
+  TRY_VOID(options.jobs.check(options.trace));
   std::vector<Policy> policies;
   for (const std::string& name : joined(options.policies)) {
     TRY(const Policy policy, policy_by_name(name));
@@ -79,6 +82,7 @@ Result<int> run(const CompareOptions& options) {
   }
   if (policies.empty()) policies.assign(kPolicies.begin(), kPolicies.end());
   TRY(MachineModel machine, options.machine.load());
+  if (options.jobs.is_used()) return run_jobs(options.jobs, policies, std::move(machine), options.json);
   TRY(const auto noise, options.noise.read());
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   std::vector<Evaluation> evaluations;
@@ -105,10 +109,12 @@ void add_compare_command(CLI::App& app, int& status) {
       policy_summaries() +
       "Examples:\n  spillway compare model.trace --machine a100\n"
       "  spillway compare model.trace --machine a100 --set device.memory=20GiB --policies uvm,g10\n"
+      "  spillway compare --job a.trace --job b.trace:arrival=3s --machine a6000 --policies uvm,capuchin,tensile\n"
       "`out` and `in` are the bytes that leave and reach the device in a steady iteration. Status 3: none of "
       "these policies can do with the memory (ideal always can).");
   auto options = std::make_shared<CompareOptions>();
-  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
+  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file");
+  options->jobs.add_to(*command);
   command->add_option("--policies", options->policies, "some of them, with commas between; default: all")
       ->delimiter(',');
   options->machine.add_to(*command);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -20,6 +21,11 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, const std::string& where) {
+  if (policy.traits.kernels_fault && std::ranges::any_of(evaluation.plan.evictions, &Eviction::during))
+    return fail(Errc::bad_input,
+                fmt::format("{}: an eviction is `during` a kernel, and kernels of {} fault: what leaves "
+                            "could be touched again; name a policy that moves whole tensors",
+                            where, policy.name));
   TRY_VOID(validate_plan(evaluation.plan, input.loaded.trace, input.loaded.hash, input.lifetimes, input.machine,
                          policy.traits.uses_host, where));
   const auto begin = Clock::now();
@@ -66,9 +72,9 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   evaluation.plan.machine_name = input.machine.name;
   evaluation.plan.machine_hash = input.machine.hash;
   evaluation.plan.machine_overrides = input.machine.overrides;
-  if (evaluation.plan.shortfall > Bytes{}) {
+  if (evaluation.plan.shortfall != PerTier<Bytes>{}) {
     evaluation.result.feasible = false;
-    evaluation.result.shortfall.device = evaluation.plan.shortfall;
+    evaluation.result.shortfall = evaluation.plan.shortfall;
     return evaluation;
   }
   TRY_VOID(run(evaluation, policy, input, "plan"));

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
+#include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
 #include "plan/plan_file.h"
@@ -19,6 +20,7 @@ namespace {
 struct SimulateOptions {
   std::string trace, policy, plan;
   MachineOption machine;
+  JobOption jobs;
   NoiseOption noise;
   bool json = false;
 };
@@ -60,6 +62,7 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<int> run(const SimulateOptions& options) {
+  TRY_VOID(options.jobs.check(options.trace));
   TRY(MachineModel machine, options.machine.load());
   std::optional<Plan> plan;
   std::optional<Policy> policy;
@@ -67,6 +70,10 @@ Result<int> run(const SimulateOptions& options) {
     TRY(policy, policy_by_name(options.policy));
   } else {
     TRY(plan, load_plan(options.plan));
+  }
+  if (options.jobs.is_used()) {
+    if (!policy) return fail(Errc::usage, "several jobs need a --policy; a --plan is one job's");
+    return run_jobs(options.jobs, {*policy}, std::move(machine), options.json);
   }
   TRY(const auto noise, options.noise.read());
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
@@ -86,10 +93,13 @@ void add_simulate_command(CLI::App& app, int& status) {
       policy_summaries() +
       "Examples:\n  spillway simulate model.trace --policy uvm --machine a100\n"
       "  spillway simulate model.trace --plan model.plan --machine a100 --set ssd.count=2\n"
+      "  spillway simulate --job a.trace --job b.trace:weight=2,arrival=3s,iterations=50 --policy tensile --machine "
+      "a6000\n"
       "Runs iterations until two are equal (20 at most). Status 3: the memory cannot suffice; the missing bytes are "
       "said.");
   auto options = std::make_shared<SimulateOptions>();
-  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file")->required();
+  command->add_option("TRACE", options->trace, "a .trace or .trace.zst file");
+  options->jobs.add_to(*command);
   CLI::Option_group* what = command->add_option_group("what decides");
   what->add_option("--policy", options->policy, policy_names());
   what->add_option("--plan", options->plan, "a plan that `spillway plan -o` has written, edited or not");

@@ -337,8 +337,7 @@ void Executor::settle(std::vector<Command>& out) {
   for (;;) {
     migration_.pump(arrived_, out);
     const std::size_t asked = out.size();
-    if (!awaited_.empty())
-      for (InFlight& kernel : in_flight_) start_if_it_may(kernel, out);
+    for (InFlight& kernel : in_flight_) start_if_it_may(kernel, out);
     if (arrived_.empty() && out.size() == asked) return;
     for (const BlockRange& blocks : arrived_) {
       for (const InFlight& kernel : in_flight_)

@@ -64,11 +64,12 @@ void Migration::hold(BlockRange blocks) {
 }
 
 void Migration::release(BlockRange blocks, std::vector<Command>& out) {
-  if (tensors_) tensors_->gone(blocks);
   for_each_block(blocks, [&](BlockId block) {
     table_.release(block);
     if (!table_.live(block)) bury(block, out);
   });
+  // Another one may live there by now, which has its bytes.
+  if (tensors_ && blocks.count > 0 && !table_.live(blocks.first)) tensors_->gone(blocks);
 }
 
 void Migration::bury(BlockId block, std::vector<Command>& out) {
@@ -309,13 +310,13 @@ bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   bool any = false;
   for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
   for (const Tier from : {Tier::host, Tier::ssd}) prefetches_[from].drop_overlapping(blocks);  // for a use that is over
+  if (any && tensors_) tensors_->left(blocks);
   if (any) evictions_[to].push(blocks);
   return any;
 }
 
 bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   drop_planned_evictions(blocks);
-  uses_tensor(blocks);
   bool any = false;
   while (blocks.count > 0) {  // Victims may have scattered the tensor over both tiers: one wish for each run.
     const BlockState state = table_.state(blocks.first);
@@ -395,19 +396,31 @@ void Migration::uses_tensor(BlockRange blocks) {
   if (tensors_) tensors_->used(blocks, bytes_of(blocks));
 }
 
-// Where whole tensors leave: what is wanted has no room yet, or what leaves for it has not left.
-bool Migration::awaits_victims(std::vector<Command>& out) {
-  Bytes needed;
-  for (const Wish& wish : urgent_)
+bool Migration::victims_leave() const {
+  return std::ranges::any_of(flights_, [](const Flight& flight) {
+    return flight.move.to != Tier::device && flight.by.urgency != Urgency::plan;
+  });
+}
+
+// What is wanted and has no frame. What has begun to come had room for all of it then.
+Bytes Migration::wanted(bool with_begun) const {
+  Bytes wanted;
+  for (const Wish& wish : urgent_) {
+    if (wish.begun && !with_begun) continue;
     for_each_block(wish.rest, [&](BlockId block) {
       const BlockState state = table_.state(block);
-      if (state == BlockState::stored || state == BlockState::empty) needed += table_.bytes(block);
+      if (state == BlockState::stored || state == BlockState::empty) wanted += table_.bytes(block);
     });
+  }
+  return wanted;
+}
+
+// Where whole tensors leave: what is wanted has no room yet, or what leaves for it has not left.
+bool Migration::awaits_victims(std::vector<Command>& out) {
+  if (victims_leave()) return true;
+  const Bytes needed = wanted(false);
   use_dead(needed, out);
-  return table_.room(Tier::device) < needed ||
-         std::ranges::any_of(
-             flights_,
-             [](const Flight& flight) { return flight.move.to != Tier::device && flight.by.urgency != Urgency::plan; });
+  return table_.room(Tier::device) < needed;
 }
 
 bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
@@ -596,7 +609,10 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
       move.clean ? table_.copied(block) : table_.fetched(block);
     else
       table_.evicted(block);
-    if (up) return;
+    if (up) {
+      if (tensors_) tensors_->arrived(block);
+      return;
+    }
     has_left(block);
     for (Held& held : held_) {
       if (!held.blocks.contains(block)) continue;
@@ -630,6 +646,7 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
   const bool up = move.to == Tier::device;
   for_each_block(move.blocks, [&](BlockId block) {
     up ? table_.fetch_failed(block) : table_.kept(block);
+    if (!up && tensors_) tensors_->arrived(block);
     changed_on_the_way_.erase(block);
   });
   for_each_block(move.blocks, [&](BlockId block) {

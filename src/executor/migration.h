@@ -202,7 +202,10 @@ class Migration {
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
+  bool victims_leave() const;
+  Bytes wanted(bool with_begun) const;
   bool awaits_victims(std::vector<Command>& out);
+  bool make_room_by_tensors(std::vector<Command>& out);
   bool evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out);
   void evict_ahead(Bytes needed, std::vector<Command>& out);
   void use_dead(Bytes needed, std::vector<Command>& out);

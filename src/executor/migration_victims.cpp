@@ -20,7 +20,8 @@ void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
 
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
-  const Bytes ahead = tensors_ ? table_.capacity(Tier::device) : kBlockBytes * (kChunksAhead * options_.chunk_blocks);
+  if (tensors_) return make_room_by_tensors(out);
+  const Bytes ahead = kBlockBytes * (kChunksAhead * options_.chunk_blocks);
   bool some_left = false;
   Bytes needed;
   for (const Wish& wish : urgent_) {
@@ -29,14 +30,21 @@ bool Migration::make_room(std::vector<Command>& out) {
       const BlockState state = table_.state(block);
       if (state != BlockState::stored && state != BlockState::empty) continue;
       needed += table_.bytes(block);
-      while (!tensors_ && table_.room(Tier::device) + table_.leaving() < needed) {
+      while (table_.room(Tier::device) + table_.leaving() < needed) {
         const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
         if (!evict_one(needed, wish.by, stuck, out)) return some_left;
         some_left = true;
       }
     }
   }
-  while (tensors_ && table_.room(Tier::device) + table_.leaving() < needed) {
+  return some_left;
+}
+
+bool Migration::make_room_by_tensors(std::vector<Command>& out) {
+  if (victims_leave()) return false;
+  const Bytes needed = wanted(true);
+  bool some_left = false;
+  while (table_.room(Tier::device) + table_.leaving() < needed) {
     if (!evict_tensor(needed, flights_.empty() && !some_left, out)) return some_left;
     some_left = true;
   }
@@ -45,9 +53,12 @@ bool Migration::make_room(std::vector<Command>& out) {
 
 bool Migration::evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out) {
   const auto may_leave = [&](BlockRange blocks) {
-    for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    bool is_there = false;
+    for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
       if (table_.pinned(block) || table_.shared(block) || table_.state(block) == BlockState::arriving) return false;
-    return true;
+      is_there |= on_device(table_.state(block));
+    }
+    return is_there;
   };
   const Bytes missing = needed - (table_.room(Tier::device) + table_.leaving());
   const auto victim = tensors_->take(missing, may_leave);
@@ -59,6 +70,7 @@ bool Migration::evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out
     if (!on_device(table_.state(block))) continue;
     const auto to = victim_tier(block, out);
     if (!to) {
+      tensors_->arrived(block);
       if (stuck) failure_ = Failure{Failure::Kind::no_room, table_.bytes(block)};
       return false;
     }

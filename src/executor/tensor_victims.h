@@ -5,8 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
-#include <unordered_map>
 
 #include "base/ids.h"
 #include "base/units.h"
@@ -22,8 +20,11 @@ class TensorVictims {
 
   // The tensor in these blocks is on the device and used now.
   void used(BlockRange blocks, Bytes bytes);
-  void gone(BlockRange blocks);  // It is dead, or has left.
-  // The victim for so many bytes; only of tensors that may leave. It is gone then.
+  // A block has come to the device, or has stayed there after all: its tensor may be a victim again.
+  void arrived(BlockId block);
+  void left(BlockRange blocks);  // or is about to
+  void gone(BlockRange blocks);  // It is dead.
+  // The victim for so many bytes; only of tensors that may leave. It has left then.
   std::optional<BlockRange> take(Bytes needed, const std::function<bool(BlockRange)>& may_leave);
 
  private:
@@ -31,13 +32,16 @@ class TensorVictims {
     BlockRange blocks;
     Bytes bytes;
     std::uint64_t used_at = 0;
+    bool is_there = false;
   };
   static std::size_t class_of(Bytes bytes);  // those of a higher class are larger
+  void put(Tensor& tensor, bool is_there);
 
   Bytes least_;
   std::uint64_t now_ = 0;
-  std::unordered_map<BlockId, Tensor> tensors_;              // by first block
-  std::array<std::map<std::uint64_t, BlockId>, 65> by_use_;  // by class: when it was used last
+  std::map<BlockId, Tensor> tensors_;  // by first block
+  // Of those that are there, by class and by when they were used.
+  std::array<std::map<std::uint64_t, BlockId>, 65> by_use_;
 };
 
 }  // namespace spillway

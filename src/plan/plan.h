@@ -57,7 +57,7 @@ struct Plan {
   std::vector<Prefetch> prefetches;
   std::vector<Recomputation> recomputations = {};  // by drop_after
   Bytes overcommitted;                             // if kernels never waited: see docs/formats/plan.md
-  Bytes shortfall{};                               // of device memory, where such a plan cannot exist; in no file
+  PerTier<Bytes> shortfall{};                      // what is missing where no such plan can exist; in no file
   std::optional<double> predicted_seconds;         // a steady iteration in simulation
 
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/lifetimes.h"
 #include "trace/validate.h"
 
 namespace spillway {
@@ -24,7 +25,12 @@ bool touches(const Kernel& kernel, TensorId tensor) {
 class Rewriter {
  public:
   Rewriter(const Trace& trace, const Plan& plan, const std::string& where)
-      : trace_(trace), plan_(plan), where_(where), writers_(trace.tensors.size()), frees_(trace.tensors.size()) {
+      : trace_(trace),
+        plan_(plan),
+        where_(where),
+        lifetimes_(analyse_lifetimes(trace)),
+        writers_(trace.tensors.size()),
+        frees_(trace.tensors.size()) {
     for (std::uint32_t at = 0; at < count_of(trace.kernels); ++at) {
       for (const Access& write : trace.kernels[at].writes) writers_[write.tensor.value].push_back(at);
       for (const TensorId tensor : trace.kernels[at].frees) frees_[tensor.value] = at;
@@ -32,6 +38,14 @@ class Rewriter {
   }
 
   Result<Recomputed> run() {
+    const auto is_kernel = [&](KernelId kernel) { return kernel.value < trace_.kernels.size(); };
+    const auto is_known = [&](const auto& move, KernelId kernel) {
+      return is_kernel(kernel) && (!move.awaited_by || is_kernel(*move.awaited_by));
+    };
+    if (!std::ranges::all_of(plan_.evictions, [&](const Eviction& one) { return is_known(one, one.after); }) ||
+        !std::ranges::all_of(plan_.prefetches, [&](const Prefetch& one) { return is_known(one, one.at); }))
+      return fail(Errc::bad_input,
+                  fmt::format("{}: a move names a kernel beyond the trace's {}", where_, trace_.kernels.size()));
     for (std::size_t index = 0; index < plan_.recomputations.size(); ++index) {
       TRY_VOID(check(index));
       before_[plan_.recomputations[index].before.value].push_back(index);
@@ -84,7 +98,7 @@ class Rewriter {
     const Recomputation& one = plan_.recomputations[index];
     std::unordered_map<TensorId, std::uint32_t> made;  // by which kernel of the chain
     for (const KernelId id : one.kernels) {
-      if (id >= one.before)
+      if (id.value >= trace_.kernels.size() || id >= one.before)
         return wrong(index, fmt::format("kernel {} comes later than {}", id.value, one.before.value));
       const Kernel& kernel = trace_[id];
       if (!kernel.replay) return wrong(index, fmt::format("kernel {}, {}, cannot be replayed", id.value, kernel.name));
@@ -93,8 +107,8 @@ class Rewriter {
         const auto again = made.find(read.tensor);
         const auto now =
             again != made.end() ? std::optional(again->second) : writer_before(read.tensor, one.before.value);
-        const auto& freed = frees_[read.tensor.value];
-        const bool is_dead = again == made.end() && freed && *freed < one.before.value;
+        const Lifetime& life = lifetimes_.tensors[read.tensor.value];
+        const bool is_dead = again == made.end() && !life.alive_at_end && life.death < one.before;
         if (now != first_time || is_dead)
           return wrong(
               index, fmt::format("kernel {} reads tensor {}, which is {} before kernel {}", id.value, read.tensor.value,
@@ -114,6 +128,8 @@ class Rewriter {
     const TensorId id{static_cast<std::uint32_t>(out_.trace.tensors.size())};
     Tensor copy = trace_[like];
     copy.name += " (again)";
+    copy.persistent = false;
+    copy.carried_from.reset();
     out_.trace.tensors.push_back(std::move(copy));
     return id;
   }
@@ -197,6 +213,7 @@ class Rewriter {
   const Trace& trace_;
   const Plan& plan_;
   const std::string& where_;
+  Lifetimes lifetimes_;
   std::vector<std::vector<std::uint32_t>> writers_;                     // by tensor: kernels, ascending
   std::vector<std::optional<std::uint32_t>> frees_;                     // by tensor: the kernel that frees it
   std::unordered_map<std::uint32_t, std::vector<std::size_t>> before_;  // by kernel: the recomputations before it

@@ -29,7 +29,9 @@ class Choosing {
         trace_(problem.trace),
         timeline_(ideal_timeline(problem.trace)),
         chains_(problem.trace, problem.lifetimes),
-        dropped_(problem.trace.tensors.size()) {}
+        dropped_(problem.trace.tensors.size()),
+        is_source_(problem.trace.tensors.size()),
+        is_swapped_(problem.trace.tensors.size()) {}
 
   Plan plan() {
     Bytes peak = std::ranges::max(problem_.lifetimes.live), host = problem_.machine.host.memory;
@@ -50,14 +52,18 @@ class Choosing {
       if (recomputes) {
         dropped_[period.tensor.value] = period;
         plan_.recomputations.push_back({period.tensor, period.after, period.before, chain});
+        for (const KernelId kernel : chain)
+          for (const Access& read : trace_[kernel].reads) is_source_[read.tensor.value] = true;
       } else {
         swap(period, chosen->free_time);
         host -= bytes;
       }
       peak = excess(peak, bytes);
       const TensorId tensor = period.tensor;
-      std::erase_if(candidates,
-                    [&](const FreeTime& one) { return problem_.lifetimes.periods[one.period].tensor == tensor; });
+      std::erase_if(candidates, [&](const FreeTime& one) {
+        const TensorId other = problem_.lifetimes.periods[one.period].tensor;
+        return other == tensor || is_source_[other.value];
+      });
     }
     std::ranges::stable_sort(plan_.evictions, {}, &Eviction::after);
     std::ranges::stable_sort(plan_.prefetches, {}, [](const Prefetch& one) { return std::pair(one.at, one.delay); });
@@ -108,6 +114,11 @@ class Choosing {
       };
       auto chain = chains_.chain(period.tensor, period.before, is_away);
       if (!chain) continue;
+      const auto reads_swapped = [&](KernelId kernel) {
+        return std::ranges::any_of(trace_[kernel].reads,
+                                   [&](const Access& read) { return is_swapped_[read.tensor.value]; });
+      };
+      if (std::ranges::any_of(*chain, reads_swapped)) continue;
       const double time = std::max(1e-9, seconds(time_of(*chain, trace_)));
       const double saved = static_cast<double>(trace_[period.tensor].bytes.value) / time;
       if (saved <= most) continue;
@@ -119,6 +130,7 @@ class Choosing {
   }
 
   void swap(const InactivePeriod& period, std::int64_t free_time) {
+    is_swapped_[period.tensor.value] = true;
     plan_.evictions.push_back({period.tensor, period.after, Tier::host, {}, false, {}});
     const Nanos has_left = timeline_.end_of(period.after) + out_time(period.tensor);
     const auto at = free_time >= 0 ? latest_trigger(period, has_left) : first_start_after(has_left);
@@ -154,6 +166,8 @@ class Choosing {
   Timeline timeline_;
   ReplayChains chains_;
   std::vector<std::optional<InactivePeriod>> dropped_;  // by tensor
+  std::vector<bool> is_source_;                         // by tensor: of a replay, so it stays where it is
+  std::vector<bool> is_swapped_;
   TakenSpans arrivals_;
   Plan plan_;
 };

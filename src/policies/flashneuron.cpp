@@ -67,11 +67,16 @@ Plan plan_flashneuron(const Problem& problem) {
     unselected -= trace[one.tensor].bytes;
   }
   Plan plan;
-  plan.shortfall = excess(unselected + persistent + working_set, device);
+  plan.shortfall.device = excess(unselected + persistent + working_set, device);
   Bytes away;
   for (const Offload& one : selected) away += trace[one.tensor].bytes;
-  if (plan.shortfall == Bytes{}) plan.shortfall = excess(away, problem.machine.ssd_capacity());
-  if (selected.empty() || !backward || plan.shortfall > Bytes{}) return plan;
+  plan.shortfall.ssd = excess(away, problem.machine.ssd_capacity());
+  // Each phase of its own, where forward and backward take turns.
+  const auto backward_after = [&](std::uint32_t at) {
+    while (at < kernels && trace.kernels[at].phase == Phase::forward) ++at;
+    return at;
+  };
+  if (selected.empty() || !backward || plan.shortfall != PerTier<Bytes>{}) return plan;
   std::ranges::sort(selected, {}, [](const Offload& one) { return std::pair(one.last_forward, one.tensor); });
   for (const Offload& one : selected)
     plan.evictions.push_back({.tensor = one.tensor,
@@ -79,20 +84,22 @@ Plan plan_flashneuron(const Problem& problem) {
                               .to = Tier::ssd,
                               .delay = {},
                               .during = false,
-                              .awaited_by = KernelId{*backward}});
+                              .awaited_by = KernelId{backward_after(one.last_forward)}});
   std::ranges::sort(selected, {}, [](const Offload& one) { return std::pair(one.first_backward, one.tensor); });
+  const auto has_left = [&](const Offload& one, std::uint32_t at) { return backward_after(one.last_forward) <= at; };
   std::size_t next = 0;
   for (std::uint32_t at = *backward; at + 1 < kernels && next < selected.size(); ++at) {
-    for (; next < selected.size() && selected[next].first_backward <= at; ++next)  // It came when it was needed.
-      away -= trace[selected[next].tensor].bytes;
-    Bytes dead;
-    for (const TensorId tensor : problem.lifetimes.deaths[at]) dead += trace[tensor].bytes;
-    for (; next < selected.size() && selected[next].first_backward > at + 1; ++next) {
-      const Bytes bytes = trace[selected[next].tensor].bytes;
-      const Bytes there = excess(problem.lifetimes.live[at], away + dead);  // once this kernel has ended
-      if (there + bytes + working_set > device) break;
+    if (trace.kernels[at].phase == Phase::forward) continue;
+    while (next < selected.size() && selected[next].first_backward <= at) ++next;  // It came when it was needed.
+    Bytes out;
+    for (std::size_t one = next; one < selected.size(); ++one)
+      if (has_left(selected[one], at)) out += trace[selected[one].tensor].bytes;
+    for (const TensorId tensor : problem.lifetimes.deaths[at]) out += trace[tensor].bytes;
+    Bytes there = excess(problem.lifetimes.live[at], out);  // once this kernel has ended
+    for (; next < selected.size() && has_left(selected[next], at) && selected[next].first_backward > at + 1; ++next) {
+      there += trace[selected[next].tensor].bytes;
+      if (there + working_set > device) break;
       plan.prefetches.push_back({.tensor = selected[next].tensor, .at = {at + 1}, .delay = {}, .awaited_by = {}});
-      away -= bytes;
     }
   }
   return plan;

@@ -21,15 +21,17 @@ ReplayChains::ReplayChains(const Trace& trace, const Lifetimes& lifetimes)
 std::optional<std::vector<KernelId>> ReplayChains::chain(TensorId tensor, KernelId before,
                                                          const std::function<bool(TensorId)>& is_away) const {
   std::vector<KernelId> kernels;
-  if (!add(tensor, before, is_away, kernels)) return std::nullopt;
+  if (!add(tensor, before, is_away, kernels, 0)) return std::nullopt;
   return kernels;
 }
 
 // Sources first.
 bool ReplayChains::add(TensorId tensor, KernelId before, const std::function<bool(TensorId)>& is_away,
-                       std::vector<KernelId>& kernels) const {
+                       std::vector<KernelId>& kernels, std::size_t depth) const {
   const Lifetime& life = lifetimes_.tensors[tensor.value];
-  if (life.alive_at_start || life.alive_at_end || trace_[tensor].persistent || kernels.size() >= kLongest) return false;
+  if (life.alive_at_start || life.alive_at_end || trace_[tensor].persistent || kernels.size() >= kLongest ||
+      depth >= kLongest)
+    return false;
   // One that is made in several steps would need all of them.
   const auto& writers = writers_[tensor.value];
   if (writers.size() != 1 || life.birth != writers.front() || writers.front() >= before) return false;
@@ -41,10 +43,13 @@ bool ReplayChains::add(TensorId tensor, KernelId before, const std::function<boo
     const auto& changes = writers_[read.tensor.value];
     const auto change = std::ranges::lower_bound(changes, producer);
     if (change != changes.end() && *change < before) return false;
+    const bool between_lives = source.alive_at_start && source.alive_at_end && source.death < before &&
+                               before <= source.birth && !trace_[read.tensor].persistent;
+    if (between_lives) return false;
     const bool is_dead = !source.alive_at_end && source.death < before;
     if (!is_dead && !is_away(read.tensor)) continue;
     const auto makes_it = [&](KernelId known) { return std::ranges::find(changes, known) != changes.end(); };
-    if (std::ranges::none_of(kernels, makes_it) && !add(read.tensor, before, is_away, kernels)) return false;
+    if (std::ranges::none_of(kernels, makes_it) && !add(read.tensor, before, is_away, kernels, depth + 1)) return false;
   }
   kernels.push_back(producer);
   return true;

@@ -21,7 +21,7 @@ class ReplayChains {
 
  private:
   bool add(TensorId tensor, KernelId before, const std::function<bool(TensorId)>& is_away,
-           std::vector<KernelId>& kernels) const;
+           std::vector<KernelId>& kernels, std::size_t depth) const;
 
   const Trace& trace_;
   const Lifetimes& lifetimes_;

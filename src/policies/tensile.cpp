@@ -51,7 +51,8 @@ class Job {
         timeline_(ideal_timeline(problem.trace)),
         uses_(problem.trace.tensors.size()),
         busy_(problem.trace.tensors.size()),
-        swapping_(problem.trace.tensors.size()) {
+        swapping_(problem.trace.tensors.size()),
+        is_source_(problem.trace.tensors.size()) {
     for (std::uint32_t at = 0; at < trace_.kernels.size(); ++at) {
       const Span time{timeline_.start[at], timeline_.end[at]};
       const auto note = [&](const Access& access, bool writes) {
@@ -132,7 +133,12 @@ class Job {
     const double time = std::max(1e-9, seconds(kernel.duration));
     return Replay{{tensor, last.kernel, next->kernel, {producer}}, static_cast<double>(bytes_of(tensor).value) / time};
   }
-  void recompute(const Replay& replay) { swapping_[replay.command.tensor.value].recomputation = replay.command; }
+  // What it reads stays where it is from now on.
+  void recompute(const Replay& replay) {
+    for (const KernelId kernel : replay.command.kernels)
+      for (const Access& read : trace_[kernel].reads) is_source_[read.tensor.value] = true;
+    swapping_[replay.command.tensor.value].recomputation = replay.command;
+  }
 
   Plan plan() const {
     Plan plan;
@@ -160,7 +166,7 @@ class Job {
   bool may_move(TensorId id) const {
     const Tensor& tensor = trace_[id];
     const Lifetime& life = problem_.lifetimes.tensors[id.value];
-    if (tensor.bytes < kLeastMovedBytes || uses_[id.value].empty()) return false;
+    if (tensor.bytes < kLeastMovedBytes || uses_[id.value].empty() || is_source_[id.value]) return false;
     return tensor.persistent || (!life.alive_at_start && !life.alive_at_end);
   }
 
@@ -301,6 +307,7 @@ class Job {
   std::vector<std::vector<Use>> uses_;  // by tensor
   std::vector<TakenSpans> busy_;        // by tensor: its uses
   std::vector<Swapping> swapping_;      // by tensor
+  std::vector<bool> is_source_;         // by tensor: of a replay
   TakenSpans channel_;
   Bytes away_;
   double swapped_ = 0;

@@ -48,48 +48,38 @@ Plan plan_vdnn(const Problem& problem) {
   if (std::ranges::max(problem.lifetimes.live) <= problem.machine.device.memory) return plan;
   std::set<TensorId> absent;
   Bytes away;
-  for (std::uint32_t at = 0; at < kernels; ++at) {
-    const Kernel& kernel = trace.kernels[at];
-    if (kernel.phase != Phase::forward || !is_convolution(kernel)) continue;
-    for (const Access& read : kernel.reads) {
-      const Tensor& tensor = trace[read.tensor];
-      const auto used_next = first_backward[read.tensor.value];
-      const bool writes_it =
-          std::ranges::any_of(kernel.writes, [&](const Access& write) { return write.tensor == read.tensor; });
-      // One that the next kernel reads again would come back at once.
-      if (tensor.persistent || tensor.bytes < kLeastMovedBytes || writes_it || last_forward[read.tensor.value] != at ||
-          !used_next || *used_next <= at + 1 || away + tensor.bytes > problem.machine.host.memory ||
-          !absent.insert(read.tensor).second)
-        continue;
-      away += tensor.bytes;
-      plan.evictions.push_back({.tensor = read.tensor,
-                                .after = {at},
-                                .to = Tier::host,
-                                .delay = {},
-                                .during = true,
-                                .awaited_by = next_of(at, trace)});
-    }
-  }
-  const auto reads_absent = [&](std::uint32_t at) {
-    std::vector<TensorId> tensors;
-    for (const Access& read : trace.kernels[at].reads)
-      if (absent.contains(read.tensor) && std::ranges::find(tensors, read.tensor) == tensors.end())
-        tensors.push_back(read.tensor);
-    return tensors;
+  const auto evict = [&](std::uint32_t at, TensorId id) {
+    const Tensor& tensor = trace[id];
+    const auto used_next = first_backward[id.value];
+    const bool writes_it =
+        std::ranges::any_of(trace.kernels[at].writes, [&](const Access& write) { return write.tensor == id; });
+    // One that the next kernel reads again would come back at once.
+    if (tensor.persistent || tensor.bytes < kLeastMovedBytes || writes_it || last_forward[id.value] != at ||
+        !used_next || *used_next <= at + 1 || away + tensor.bytes > problem.machine.host.memory ||
+        !absent.insert(id).second)
+      return;
+    away += tensor.bytes;
+    plan.evictions.push_back(
+        {.tensor = id, .after = {at}, .to = Tier::host, .delay = {}, .during = true, .awaited_by = next_of(at, trace)});
   };
   const auto has_come = [&](const Access& access) { absent.erase(access.tensor); };
-  for (std::uint32_t at = 0; at < kernels && !absent.empty(); ++at) {
+  for (std::uint32_t at = 0; at < kernels; ++at) {
     const Kernel& kernel = trace.kernels[at];
-    if (kernel.phase == Phase::forward) continue;
     std::ranges::for_each(kernel.reads, has_come);  // It waits for what it misses.
     std::ranges::for_each(kernel.writes, has_come);
-    for (std::uint32_t next = at + 1; next < kernels; ++next) {
-      const std::vector<TensorId> missing = reads_absent(next);
-      for (const TensorId tensor : missing) {
-        plan.prefetches.push_back({.tensor = tensor, .at = {at}, .delay = {}, .awaited_by = next_of(at, trace)});
-        absent.erase(tensor);
-      }
-      if (!missing.empty() || is_convolution(trace.kernels[next])) break;
+    if (kernel.phase == Phase::forward) {
+      for (const Access& read : kernel.reads)
+        if (is_convolution(kernel)) evict(at, read.tensor);
+      continue;
+    }
+    for (std::uint32_t next = at + 1; next < kernels && trace.kernels[next].phase != Phase::forward; ++next) {
+      bool any = false;
+      for (const Access& read : trace.kernels[next].reads)
+        if (absent.erase(read.tensor) > 0) {
+          any = true;
+          plan.prefetches.push_back({.tensor = read.tensor, .at = {at}, .delay = {}, .awaited_by = next_of(at, trace)});
+        }
+      if (any || is_convolution(trace.kernels[next])) break;
     }
   }
   return plan;

@@ -1,6 +1,7 @@
 #include "machines/sim/sim_machine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -8,29 +9,63 @@
 namespace spillway {
 namespace {
 
-constexpr StreamId kStream{0};
+constexpr double kNoWork = 1e-6;               // left over by rounding
 constexpr Nanos kEnd{std::uint64_t{1} << 62};  // no single step of the clock is nearly as long
 
 }  // namespace
 
 SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const SimHardware& hardware,
                        const std::vector<std::optional<Tier>>& placed, bool whole_tensors, PlanId plan)
-    : trace_(trace),
-      lifetimes_(lifetimes),
-      layout_(std::move(layout)),
+    : block_bytes_(layout.block_bytes),
+      owners_(layout.block_bytes.size()),
       whole_tensors_(whole_tensors),
       plan_(plan),
       faults_(hardware.faults),
-      links_(hardware.links, [this](const Move& move) { return flash_time(move); }),
-      waits_(trace.kernels.size()) {
-  CHECK(!trace_.kernels.empty());
-  CHECK(placed.size() == layout_.block_bytes.size());
+      links_(hardware.links, [this](const Move& move) { return flash_time(move); }) {
+  CHECK(!trace.kernels.empty());
+  CHECK(placed.size() == block_bytes_.size());
+  programs_.push_back({.job = {.trace = trace, .lifetimes = lifetimes, .layout = std::move(layout)},
+                       .stream = {},
+                       .deadline = {},
+                       .ready_at = {},
+                       .on_device = {},
+                       .peak = {}});
+  programs_.front().waits.resize(trace.kernels.size());
   places_.reserve(placed.size());
-  for (const auto& tier : placed) places_.push_back({.where = tier ? where(*tier) : Where::nowhere});
+  for (const auto& tier : placed) {
+    if (tier == Tier::device) programs_.front().on_device += block_bytes_[places_.size()];
+    places_.push_back({.where = tier ? where(*tier) : Where::nowhere});
+  }
   if (!hardware.flash) return;
   flash_.emplace(*hardware.flash);
   for (BlockId block{0}; block.value < placed.size(); ++block.value)
     if (placed[block.value] == Tier::ssd) flash_is_full_ |= !flash_->place(block, bytes_of(block));
+}
+
+SimMachine::SimMachine(std::vector<SimJob> jobs, std::vector<Bytes> block_bytes, const SimHardware& hardware,
+                       bool whole_tensors)
+    : block_bytes_(std::move(block_bytes)),
+      owners_(block_bytes_.size()),
+      whole_tensors_(whole_tensors),
+      faults_(hardware.faults),
+      links_(hardware.links, [this](const Move& move) { return flash_time(move); }),
+      places_(block_bytes_.size()) {
+  for (SimJob& job : jobs) {
+    const auto index = static_cast<std::uint32_t>(programs_.size());
+    CHECK(!job.trace.kernels.empty() && job.iterations > 0 && job.weight > 0);
+    for (const BlockRange& blocks : job.layout.tensors)
+      for (BlockId block = blocks.first; block < blocks.end(); ++block.value) owners_[block.value] = index;
+    const Nanos arrival = job.arrival;
+    programs_.push_back({.job = std::move(job),
+                         .stream = {index},
+                         .step = Step::away,
+                         .deadline = arrival,
+                         .ready_at = {},
+                         .on_device = {},
+                         .peak = {}});
+    programs_.back().waits.resize(programs_.back().job.trace.kernels.size());
+  }
+  if (hardware.flash) flash_.emplace(*hardware.flash);
 }
 
 SimMachine::Where SimMachine::where(Tier tier) {
@@ -42,16 +77,34 @@ SimMachine::Place& SimMachine::at(BlockId block) {
 }
 
 Bytes SimMachine::bytes_of(BlockId block) const {
-  const Bytes whole = layout_.block_bytes[block_of(block).value];
+  const Bytes whole = block_bytes_[block_of(block).value];
   return is_piece(block) ? std::min(excess(whole, kPieceBytes * place_in_block(block)), kPieceBytes) : whole;
 }
 
 void SimMachine::put(BlockRange blocks, Place place) {
-  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) at(block) = place;
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
+    SimProgram& owner = owner_of(block);
+    const auto counts = [](Place one) { return one.where == Where::device || one.where == Where::moving; };
+    if (counts(at(block))) owner.on_device -= bytes_of(block);
+    if (counts(place)) owner.on_device += bytes_of(block);
+    owner.peak = std::max(owner.peak, owner.on_device);
+    at(block) = place;
+  }
 }
+
+SimProgram& SimMachine::owner_of(BlockId block) { return programs_[owners_[block_of(block).value]]; }
 
 void SimMachine::submit(std::span<const Command> commands) {
   for (const Command& command : commands) std::visit([&](const auto& what) { handle(what); }, command);
+  go_on_touching();
+}
+
+// Where there are several jobs: what has come for one is touched before it can leave again for another one, or both
+// could wait for ever.
+void SimMachine::go_on_touching() {
+  if (programs_.size() == 1) return;
+  for (SimProgram& program : programs_)
+    if (program.step == Step::touching) touch(program);
 }
 
 // The time of the flash for a move whose turn has come. What is written has its pages from then on.
@@ -94,7 +147,7 @@ void SimMachine::check_flash() const {
 }
 
 // Blocks that were announced together share the time of their service, and its latencies.
-Load SimMachine::load_of(const Move& move) const {
+Load SimMachine::load_of(const Move& move) {
   Load load;
   for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) load.bytes += bytes_of(block);
   if (move.urgency != Urgency::fault) {
@@ -108,8 +161,9 @@ Load SimMachine::load_of(const Move& move) const {
     return load;
   }
   for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
-    const auto service = announced_.find(block);
-    const bool alone = service == announced_.end();
+    const auto& announced = owner_of(block).announced;
+    const auto service = announced.find(block);
+    const bool alone = service == announced.end();
     load.least += alone ? faults_.time(faults_.faults_of(bytes_of(block))) : service->second.handling;
     if (!alone && !service->second.pays_latency) --load.latencies;
   }
@@ -145,7 +199,7 @@ void SimMachine::handle(const Discard& discard) {
     }
     CHECK(place.where == where(discard.tier) || (place.where == Where::in_pieces && discard.tier == Tier::ssd));
     if (place.where == Where::in_pieces) pieces_.erase(block);
-    place = {};
+    put({block, 1}, {});
   }
 }
 
@@ -181,34 +235,84 @@ void SimMachine::handle(const Cancel& cancel) {
 }
 
 void SimMachine::handle(const Launch& launch) {
-  CHECK(launch.launch == (LaunchId{kStream, serial_}) && step_ == Step::ready);
-  step_ = Step::touching;
-  access_ = 0;
-  in_access_ = 0;
-  in_block_ = 0;
-  if (whole_tensors_) touch();  // All is there. What it only reads may leave from now on.
+  CHECK(launch.launch.stream.value < programs_.size());
+  SimProgram& program = programs_[launch.launch.stream.value];
+  CHECK(launch.launch.serial == program.serial && program.step == Step::ready);
+  program.step = Step::touching;
+  program.access = 0;
+  program.in_access = 0;
+  program.in_block = 0;
+  if (whole_tensors_) touch(program);  // All is there. What it only reads may leave from now on.
 }
 
 void SimMachine::handle(const Timer& timer) { timers_.emplace(now_ + timer.delay, timer.timer); }
 
+double SimMachine::computing_weight() const {
+  double weight = 0;
+  for (const SimProgram& program : programs_)
+    if (program.step == Step::computing) weight += program.job.weight;
+  return weight;
+}
+
+Nanos SimMachine::end_of_work(const SimProgram& program) const {
+  const double alone = program.job.weight / computing_weight();
+  return now_ + Nanos{static_cast<std::uint64_t>(std::ceil(std::max(0.0, program.work / alone - kNoWork)))};
+}
+
+// Time has passed: those that compute are so much further.
+void SimMachine::compute(Nanos passed) {
+  const double weight = computing_weight();
+  for (SimProgram& program : programs_) {
+    if (program.step != Step::computing) continue;
+    program.work -= static_cast<double>(passed.value) * program.job.weight / weight;
+    if (links_.is_busy()) program.iterations.back().hidden += passed;
+  }
+}
+
+// The program that goes on before anything else happens, and when: the first of those at the same time.
+SimProgram* SimMachine::next_in_time(std::optional<Nanos>& next) {
+  SimProgram* first = nullptr;
+  for (SimProgram& program : programs_) {
+    const bool waits = program.step == Step::gap || (program.step == Step::away && program.iterations.empty());
+    if (!waits && program.step != Step::computing) continue;
+    const Nanos at = waits ? program.deadline : end_of_work(program);
+    if (next && at >= *next) continue;
+    next = at;
+    first = &program;
+  }
+  return first;
+}
+
+void SimMachine::go_on(SimProgram& program) {
+  if (program.step == Step::away)
+    arrive(program);
+  else if (program.step == Step::gap)
+    announce_kernel(program);
+  else
+    finish_kernel(program);
+}
+
 Result<Stamped> SimMachine::wait() {
   for (;;) {
-    if (events_.empty() && step_ == Step::touching) touch();
+    for (SimProgram& program : programs_)
+      if (events_.empty() && program.step == Step::touching) touch(program);
     if (!events_.empty()) {
       Event event = std::move(events_.front());
       events_.pop_front();
       return Stamped{now_, std::move(event)};
     }
     std::optional<Nanos> next = links_.next_change();
-    const bool timed = step_ == Step::gap || step_ == Step::computing;
-    const bool program_first = timed && (!next || deadline_ < *next);
-    if (program_first) next = deadline_;
+    SimProgram* program = next_in_time(next);
     const bool timer_first = !timers_.empty() && (!next || timers_.begin()->first < *next);
     if (timer_first) next = timers_.begin()->first;
-    if (!next)
-      return fail(Errc::bad_input, "the simulation is stuck: kernel '" + trace_.kernels[kernel_].name +
+    if (!next) {
+      const auto waiting = std::ranges::find_if(
+          programs_, [](const SimProgram& one) { return one.step == Step::ready || one.step == Step::touching; });
+      return fail(Errc::bad_input, "the simulation is stuck: kernel '" +
+                                       (waiting != programs_.end() ? waiting->current().name : std::string("(none)")) +
                                        "' waits and nothing moves; this is a bug of Spillway");
-    if (step_ == Step::computing && links_.is_busy()) iterations_.back().hidden += *next - now_;
+    }
+    compute(*next - now_);
     now_ = *next;
     if (now_ > kEnd)
       return fail(
@@ -227,142 +331,173 @@ Result<Stamped> SimMachine::wait() {
       if (move.to == Tier::device) arrive(move.blocks);
       push(MoveDone{move.id});
     }
+    go_on_touching();
     if (timer_first) {
       push(Elapsed{timers_.begin()->second});
       timers_.erase(timers_.begin());
-      continue;
+    } else if (program != nullptr) {
+      go_on(*program);
     }
-    if (!program_first) continue;
-    if (step_ == Step::gap)
-      announce_kernel();
-    else
-      finish_kernel();
   }
 }
 
-bool SimMachine::iteration_over() const { return step_ == Step::over && events_.empty(); }
+void SimMachine::arrive(SimProgram& program) {
+  has_changed_ = true;
+  begin_iteration(program);
+}
+
+// What it still has is dropped.
+void SimMachine::leave(SimProgram& program) {
+  has_changed_ = true;
+  program.step = Step::away;
+  for (std::uint32_t tensor = 0; tensor < program.job.trace.tensors.size(); ++tensor)
+    if (program.job.lifetimes.tensors[tensor].alive_at_end) free(program, {tensor});
+}
+
+bool SimMachine::all_have_left() const {
+  return events_.empty() && std::ranges::all_of(programs_, [](const SimProgram& program) {
+           return program.step == Step::away && !program.iterations.empty();
+         });
+}
+
+bool SimMachine::iteration_over() const { return programs_.front().step == Step::over && events_.empty(); }
 
 void SimMachine::begin_iteration() {
   CHECK(iteration_over());
-  if (iterations_.empty()) {
+  begin_iteration(programs_.front());
+}
+
+void SimMachine::begin_iteration(SimProgram& program) {
+  const Trace& trace = program.job.trace;
+  const Lifetimes& lifetimes = program.job.lifetimes;
+  if (program.iterations.empty()) {
     // In the order of first use, so that what came to the device first is what is used first.
     std::vector<std::pair<std::uint32_t, TensorId>> present;
-    for (std::uint32_t tensor = 0; tensor < trace_.tensors.size(); ++tensor)
-      if (const Lifetime& life = lifetimes_.tensors[tensor]; life.alive_at_start)
+    for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
+      if (const Lifetime& life = lifetimes.tensors[tensor]; life.alive_at_start)
         present.emplace_back(life.uses.empty() ? UINT32_MAX : life.uses.front().value, TensorId{tensor});
     std::ranges::sort(present);
-    for (const auto& [first_use, tensor] : present) allocate(tensor);
+    for (const auto& [first_use, tensor] : present) allocate(program, tensor);
   } else {
-    carry_over();
+    carry_over(program);
   }
-  iterations_.push_back({.begin = now_, .end = now_, .hidden = {}});
-  kernel_ = 0;
-  step_ = Step::gap;
-  deadline_ = now_ + trace_.kernels.front().gap;
+  program.iterations.push_back({.begin = now_, .end = now_, .hidden = {}});
+  program.kernel = 0;
+  program.step = Step::gap;
+  program.deadline = now_ + trace.kernels.front().gap;
 }
 
 // A tensor that is carried under another id takes over the blocks of the one it comes from. That one, unless something
 // is carried into it, too, gets the blocks at the other end of the chain. For a moment the bytes belong to ids that no
 // trace has, since all tensors of a chain change their blocks at once.
-void SimMachine::carry_over() {
-  const auto count = static_cast<std::uint32_t>(trace_.tensors.size());
-  const std::vector<BlockRange> before = layout_.tensors;
+void SimMachine::carry_over(SimProgram& program) {
+  const Trace& trace = program.job.trace;
+  Layout& layout = program.job.layout;
+  const std::uint32_t others =
+      programs_.back().job.first_tensor + static_cast<std::uint32_t>(programs_.back().job.trace.tensors.size());
+  const std::uint32_t beyond = others + program.job.first_tensor;  // ids that no trace has
+  const auto count = static_cast<std::uint32_t>(trace.tensors.size());
+  const std::vector<BlockRange> before = layout.tensors;
   std::vector<std::optional<std::uint32_t>> heir(count);
   for (std::uint32_t to = 0; to < count; ++to)
-    if (const auto from = trace_.tensors[to].carried_from; from && from->value != to) heir[from->value] = to;
+    if (const auto from = trace.tensors[to].carried_from; from && from->value != to) heir[from->value] = to;
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) push(Allocated{.tensor = {count + from}, .blocks = before[from], .keeps_bytes = true});
+    if (heir[from]) push(Allocated{.tensor = {beyond + from}, .blocks = before[from], .keeps_bytes = true});
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) push(Freed{{from}, before[from]});
+    if (heir[from]) push(Freed{{program.job.first_tensor + from}, before[from]});
   for (std::uint32_t from = 0; from < count; ++from) {
     if (!heir[from]) continue;
-    layout_.tensors[*heir[from]] = before[from];
-    if (trace_.tensors[from].carried_from) continue;
+    layout.tensors[*heir[from]] = before[from];
+    if (trace.tensors[from].carried_from) continue;
     std::uint32_t end = from;
     while (heir[end]) end = *heir[end];
-    layout_.tensors[from] = before[end];
+    layout.tensors[from] = before[end];
   }
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) allocate({*heir[from]}, true);
+    if (heir[from]) allocate(program, {*heir[from]}, true);
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) push(Freed{{count + from}, before[from]});
+    if (heir[from]) push(Freed{{beyond + from}, before[from]});
 }
 
-void SimMachine::allocate(TensorId tensor, bool keeps_bytes) {
-  push(Allocated{tensor, layout_.tensors[tensor.value], label_of(tensor), keeps_bytes});
+void SimMachine::allocate(const SimProgram& program, TensorId tensor, bool keeps_bytes) {
+  const TensorId id{program.job.first_tensor + tensor.value};
+  push(Allocated{id, program.job.layout.tensors[tensor.value], label_of(id), keeps_bytes});
 }
 
-void SimMachine::free(TensorId tensor) { push(Freed{tensor, layout_.tensors[tensor.value]}); }
+void SimMachine::free(const SimProgram& program, TensorId tensor) {
+  push(Freed{{program.job.first_tensor + tensor.value}, program.job.layout.tensors[tensor.value]});
+}
 
-void SimMachine::announce_kernel() {
-  for (const TensorId tensor : lifetimes_.births[kernel_]) allocate(tensor);
-  accesses_ = layout_.accesses(trace_, trace_.kernels[kernel_], whole_tensors_);
-  step_ = Step::ready;
-  ready_at_ = now_;
-  ++serial_;
-  push(KernelReady{.launch = {kStream, serial_},
-                   .kernel = {kernel_},
-                   .accesses = accesses_,
-                   .execution = execution_of({kernel_}),
+void SimMachine::announce_kernel(SimProgram& program) {
+  for (const TensorId tensor : program.job.lifetimes.births[program.kernel]) allocate(program, tensor);
+  program.accesses = program.job.layout.accesses(program.job.trace, program.current(), whole_tensors_);
+  for (BlockAccess& access : program.accesses) access.tensor.value += program.job.first_tensor;
+  program.step = Step::ready;
+  program.ready_at = now_;
+  ++program.serial;
+  push(KernelReady{.launch = {program.stream, program.serial},
+                   .kernel = program.kernel_id(),
+                   .accesses = program.accesses,
+                   .execution = execution_of(program.kernel_id()),
                    .plan = plan_});
 }
 
 // The block, or the next piece of it, that the kernel misses.
-std::optional<BlockId> SimMachine::absent(BlockId block) {
+std::optional<BlockId> SimMachine::absent(SimProgram& program, BlockId block) {
   if (at(block).where == Where::device && !at(block).parked) return std::nullopt;
   if (at(block).where != Where::in_pieces) return block;
-  for (const BlockRange pieces = pieces_of(block); in_block_ < pieces.count; ++in_block_) {
-    const BlockId piece{pieces.first.value + in_block_};
+  for (const BlockRange pieces = pieces_of(block); program.in_block < pieces.count; ++program.in_block) {
+    const BlockId piece{pieces.first.value + program.in_block};
     if (at(piece).where != Where::device && bytes_of(piece) > Bytes{}) return piece;
   }
   return std::nullopt;
 }
 
-void SimMachine::touch() {
-  for (; access_ < accesses_.size(); ++access_, in_access_ = 0) {
-    const BlockRange blocks = accesses_[access_].blocks;
-    for (; in_access_ < blocks.count; ++in_access_, in_block_ = 0) {
-      const auto missed = absent({blocks.first.value + in_access_});
+void SimMachine::touch(SimProgram& program) {
+  for (; program.access < program.accesses.size(); ++program.access, program.in_access = 0) {
+    const BlockRange blocks = program.accesses[program.access].blocks;
+    for (; program.in_access < blocks.count; ++program.in_access, program.in_block = 0) {
+      const auto missed = absent(program, {blocks.first.value + program.in_access});
       if (!missed) continue;
       if (std::exchange(at(*missed).parked, false)) return push(Touched{*missed});
       // One service after the other: what leaves to make room for this one is not called back before that is over, or
       // it would leave and be called back again and again.
-      return announced_.empty() ? announce(*missed) : void();
+      return program.announced.empty() ? announce(program, *missed) : void();
     }
   }
-  announced_.clear();
-  waits_[kernel_] = now_ - ready_at_;
-  if (now_ > ready_at_) ++iterations_.back().stalled_kernels;
-  step_ = Step::computing;
-  deadline_ = now_ + trace_.kernels[kernel_].duration;
+  program.announced.clear();
+  program.waits[program.kernel] = now_ - program.ready_at;
+  if (now_ > program.ready_at) ++program.iterations.back().stalled_kernels;
+  program.step = Step::computing;
+  program.work = static_cast<double>(program.current().duration.value);
 }
 
 // One service of page faults: what is missed, and what the kernel touches next of what lies below, as long as one batch
 // takes it. What is on its way already needs no service; what has no bytes yet, or is split, is looked at when its turn
 // comes.
-void SimMachine::announce(BlockId first) {
+void SimMachine::announce(SimProgram& program, BlockId first) {
   const auto lies_below = [](Place place) { return place.where == Where::host || place.where == Where::ssd; };
   std::vector<std::pair<BlockId, std::uint64_t>> service;
   std::uint64_t faults = 0;
   const auto add = [&](BlockId block) {
     service.emplace_back(block, faults_.faults_of(bytes_of(block)));
     faults += service.back().second;
-    announced_[block] = {};
+    program.announced[block] = {};
   };
-  if (at(first).where != Where::nowhere) ++iterations_.back().faults;
+  if (at(first).where != Where::nowhere) ++program.iterations.back().faults;
   add(first);
   bool goes_on = !is_piece(first) && lies_below(at(first)) && faults < faults_.batch;
-  std::uint32_t from = in_access_ + 1;
-  for (std::size_t access = access_; goes_on && access < accesses_.size(); ++access, from = 0) {
-    const BlockRange blocks = accesses_[access].blocks;
+  std::uint32_t from = program.in_access + 1;
+  for (std::size_t access = program.access; goes_on && access < program.accesses.size(); ++access, from = 0) {
+    const BlockRange blocks = program.accesses[access].blocks;
     for (std::uint32_t in_access = from; goes_on && in_access < blocks.count; ++in_access) {
       const BlockId block{blocks.first.value + in_access};
       const Place place = at(block);
       goes_on = place.where != Where::nowhere && place.where != Where::in_pieces;
-      if (!goes_on || !lies_below(place) || announced_.contains(block)) continue;
+      if (!goes_on || !lies_below(place) || program.announced.contains(block)) continue;
       goes_on = faults + faults_.faults_of(bytes_of(block)) <= faults_.batch;
       if (!goes_on) break;
-      ++iterations_.back().faults;
+      ++program.iterations.back().faults;
       add(block);
     }
   }
@@ -375,31 +510,39 @@ void SimMachine::announce(BlockId first) {
     rest -= handling;
     const Where below = at(block).where;
     const bool pays = below == Where::host ? !std::exchange(paid.host, true) : !std::exchange(paid.ssd, true);
-    announced_[block] = {.handling = handling, .pays_latency = pays};
-    push(Faulted{kStream, {block, 1}});
+    program.announced[block] = {.handling = handling, .pays_latency = pays};
+    push(Faulted{program.stream, {block, 1}});
   }
 }
 
 // What leaves again before it is touched faults again.
 void SimMachine::arrive(BlockRange blocks) {
-  for (BlockId block = blocks.first; block < blocks.end(); ++block.value) announced_.erase(block);
+  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
+    for (SimProgram& program : programs_) program.announced.erase(block);
 }
 
 void SimMachine::look_again(BlockId block) {
-  std::erase_if(announced_, [&](const auto& announced) { return block_of(announced.first) == block; });
+  for (SimProgram& program : programs_)
+    std::erase_if(program.announced, [&](const auto& announced) { return block_of(announced.first) == block; });
 }
 
-void SimMachine::finish_kernel() {
-  push(KernelDone{{kStream, serial_}});
-  for (const TensorId tensor : lifetimes_.deaths[kernel_]) free(tensor);
-  if (++kernel_ < trace_.kernels.size()) {
-    step_ = Step::gap;
-    deadline_ = now_ + trace_.kernels[kernel_].gap;
-  } else {
-    step_ = Step::over;
-    iterations_.back().end = now_;
-    if (flash_) iterations_.back().flash = flash_->work();
+void SimMachine::finish_kernel(SimProgram& program) {
+  push(KernelDone{{program.stream, program.serial}});
+  for (const TensorId tensor : program.job.lifetimes.deaths[program.kernel]) free(program, tensor);
+  if (++program.kernel < program.job.trace.kernels.size()) {
+    program.step = Step::gap;
+    program.deadline = now_ + program.current().gap;
+    return;
   }
+  program.step = Step::over;
+  program.iterations.back().end = now_;
+  if (flash_) program.iterations.back().flash = flash_->work();
+  if (program.job.iterations == 0) return;
+  if (program.iterations.size() == 1) has_changed_ = true;
+  if (program.iterations.size() < program.job.iterations)
+    begin_iteration(program);
+  else
+    leave(program);
 }
 
 }  // namespace spillway

@@ -15,19 +15,11 @@
 #include "machines/sim/flash.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
+#include "machines/sim/sim_program.h"
 #include "memory/pieces.h"
 #include "trace/trace.h"
 
 namespace spillway {
-
-// One pass through the trace's kernels.
-struct IterationRecord {
-  Nanos begin, end;
-  std::uint64_t stalled_kernels = 0;
-  Nanos hidden;              // so long something moved while a kernel computed
-  std::uint64_t faults = 0;  // blocks that a kernel touched while they were on a lower tier
-  FlashWork flash = {};      // so far
-};
 
 struct SimHardware {
   LinkRates links;
@@ -35,9 +27,12 @@ struct SimHardware {
   std::optional<FlashGeometry> flash;  // of the SSD
 };
 
-// A machine with a virtual clock that runs a trace over and over. It plays the program (allocations, kernels that touch
+// A machine with a virtual clock that runs traces over and over. It plays the programs (allocations, kernels that touch
 // their blocks in order, frees) and the hardware (moves over modelled links). It decides nothing about residency: it
 // knows which blocks are mapped only because the executor's commands said so.
+//
+// Kernels of several jobs that compute at a time share the device by their jobs' weights, and so take longer. Time that
+// hosts need between kernels is not shared.
 class SimMachine : public Machine {
  public:
   // `placed` says where each block's bytes are at the start; nothing for blocks without bytes. `whole_tensors`: kernels
@@ -51,13 +46,23 @@ class SimMachine : public Machine {
   void submit(std::span<const Command> commands) override;
   Result<Stamped> wait() override;
 
+  // ---- One job
   // True once all events of an iteration have been delivered; begin_iteration() starts the next.
   bool iteration_over() const;
   void begin_iteration();
-  const std::vector<IterationRecord>& iterations() const { return iterations_; }
+  const std::vector<IterationRecord>& iterations() const { return programs_.front().iterations; }
   // How long each kernel waited after it was ready, the last time.
-  const std::vector<Nanos>& waits() const { return waits_; }
-  const Layout& layout() const { return layout_; }
+  const std::vector<Nanos>& waits() const { return programs_.front().waits; }
+  const Layout& layout() const { return programs_.front().job.layout; }
+
+  // ---- Several: each begins when it arrives, and leaves after its iterations.
+  SimMachine(std::vector<SimJob> jobs, std::vector<Bytes> block_bytes, const SimHardware& hardware, bool whole_tensors);
+  const std::vector<SimProgram>& programs() const { return programs_; }
+  bool all_have_left() const;
+  // Whether a job has arrived, ended its first iteration or left since this was asked last.
+  bool has_changed() { return std::exchange(has_changed_, false); }
+  // The plan that has the kernels from now on.
+  void follow(PlanId plan) { plan_ = plan; }
   // CHECKs that the flash holds what lies on the SSD, and nothing else; O(blocks and pieces).
   void check_flash() const;
 
@@ -69,24 +74,34 @@ class SimMachine : public Machine {
     bool parked = false;
     friend bool operator==(Place, Place) = default;
   };
-  enum class Step : std::uint8_t { gap, ready, touching, computing, over };
+  using Step = SimProgram::Step;
 
   static Where where(Tier tier);
   Place& at(BlockId block);
   Bytes bytes_of(BlockId block) const;
   void put(BlockRange blocks, Place place);
-  std::optional<BlockId> absent(BlockId block);
-  void allocate(TensorId tensor, bool keeps_bytes = false);
-  void free(TensorId tensor);
-  void announce_kernel();
-  void touch();
-  void announce(BlockId first);
-  Load load_of(const Move& move) const;
+  SimProgram& owner_of(BlockId block);
+  SimProgram* next_in_time(std::optional<Nanos>& next);
+  Nanos end_of_work(const SimProgram& program) const;
+  double computing_weight() const;
+  void compute(Nanos passed);
+  void go_on(SimProgram& program);
+  void go_on_touching();
+  void arrive(SimProgram& program);
+  void leave(SimProgram& program);
+  void begin_iteration(SimProgram& program);
+  std::optional<BlockId> absent(SimProgram& program, BlockId block);
+  void allocate(const SimProgram& program, TensorId tensor, bool keeps_bytes = false);
+  void free(const SimProgram& program, TensorId tensor);
+  void announce_kernel(SimProgram& program);
+  void touch(SimProgram& program);
+  void announce(SimProgram& program, BlockId first);
+  Load load_of(const Move& move);
   double flash_time(const Move& move);
   void leave_flash(BlockRange blocks);
   void arrive(BlockRange blocks);
-  void finish_kernel();
-  void carry_over();
+  void finish_kernel(SimProgram& program);
+  void carry_over(SimProgram& program);
   void look_again(BlockId block);
   void handle(const Move& move);
   void handle(const Populate& populate);
@@ -99,9 +114,10 @@ class SimMachine : public Machine {
   void handle(const Timer& timer);
   void push(Event event) { events_.push_back(std::move(event)); }
 
-  const Trace& trace_;
-  const Lifetimes& lifetimes_;
-  Layout layout_;
+  std::vector<SimProgram> programs_;
+  std::vector<Bytes> block_bytes_;
+  std::vector<std::uint32_t> owners_;  // by block: its job
+  bool has_changed_ = false;
   bool whole_tensors_;
   PlanId plan_;
   FaultRates faults_;
@@ -114,23 +130,6 @@ class SimMachine : public Machine {
   std::vector<Move> ended_;
   std::set<std::pair<Nanos, std::uint32_t>> timers_;  // by when they are over
   Nanos now_;
-
-  Step step_ = Step::over;
-  std::uint32_t kernel_ = 0;
-  std::uint32_t serial_ = 0;  // of the current kernel's launch
-  Nanos deadline_;            // of the gap or the computation
-  Nanos ready_at_;
-  std::vector<BlockAccess> accesses_;  // of the current kernel
-  std::size_t access_ = 0;             // the next block to touch, as access and place in it
-  std::uint32_t in_access_ = 0;
-  std::uint32_t in_block_ = 0;  // as piece, of a split one
-  struct Announced {
-    Nanos handling;            // its part of the time that its service takes
-    bool pays_latency = true;  // the first of its service on its way
-  };
-  std::unordered_map<BlockId, Announced> announced_;  // reported as absent and not arrived yet
-  std::vector<IterationRecord> iterations_;
-  std::vector<Nanos> waits_;  // by kernel
 };
 
 }  // namespace spillway

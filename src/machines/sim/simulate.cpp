@@ -15,6 +15,7 @@
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
 #include "machines/sim/sim_machine.h"
+#include "machines/sim/sim_setup.h"
 #include "plan/recomputation.h"
 
 namespace spillway {
@@ -24,33 +25,6 @@ constexpr std::uint32_t kMostIterations = 20;
 constexpr std::uint32_t kMeanOf = 10;
 constexpr double kSteadyWithin = 1e-4;
 constexpr std::uint64_t kMostTouches = std::uint64_t{1} << 30;  // of blocks in an iteration: 2 PiB
-constexpr Bytes kUnlimited{std::uint64_t{1} << 62};
-
-Result<SimHardware> hardware_of(const MachineModel& machine) {
-  const auto rate = [](BytesPerSecond value) { return static_cast<double>(value.value); };
-  SimHardware hardware{.links = {.to_device = rate(machine.link.to_device),
-                                 .from_device = rate(machine.link.from_device),
-                                 .ssd_read = rate(machine.ssd_read()),
-                                 .ssd_write = rate(machine.ssd_write()),
-                                 .host_latency = machine.link.latency,
-                                 .ssd_read_latency = machine.ssd.read_latency,
-                                 .ssd_write_latency = machine.ssd.write_latency},
-                       .faults = {.latency = machine.fault.latency,
-                                  .cost = machine.fault.cost,
-                                  .granule = machine.fault.bytes,
-                                  .batch = machine.fault.batch,
-                                  .widen = machine.fault.widen != 0},
-                       .flash = {}};
-  if (!machine.flash || machine.ssd_capacity() == Bytes{}) return hardware;
-  TRY(hardware.flash, flash_geometry(machine));
-  return hardware;
-}
-
-PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits) {
-  if (traits.unlimited_device) return {kUnlimited, kUnlimited, kUnlimited};
-  return {machine.device.memory, traits.uses_host ? machine.host.memory : Bytes{},
-          traits.uses_ssd ? machine.ssd_capacity() : Bytes{}};
-}
 
 // The cold start: in the order of their first use, tensors that outlive iterations are on the device as far as they fit
 // beside the largest working set (all of them if nothing ever has to leave), the rest in host memory, then on the SSD;
@@ -120,24 +94,6 @@ std::uint64_t touches(const Trace& trace, const Layout& layout, bool whole_tenso
   for (const Kernel& kernel : trace.kernels)
     for (const BlockAccess& access : layout.accesses(trace, kernel, whole_tensors)) sum += access.blocks.count;
   return sum;
-}
-
-// Of kernels that want whole tensors; in blocks, each counted once.
-Bytes largest_working_set(const Trace& trace, const Layout& layout) {
-  std::vector<std::uint32_t> counted_for(layout.block_bytes.size(), UINT32_MAX);
-  Bytes largest;
-  for (std::uint32_t at = 0; at < trace.kernels.size(); ++at) {
-    Bytes sum;
-    for (const BlockAccess& access : layout.accesses(trace, trace.kernels[at], true))
-      for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-        if (std::exchange(counted_for[block.value], at) != at) sum += layout.block_bytes[block.value];
-    largest = std::max(largest, sum);
-  }
-  return largest;
-}
-
-std::optional<Bytes> whole_tensors_of(const PolicyTraits& traits) {
-  return traits.whole_tensors_leave ? std::optional(traits.least_victim) : std::nullopt;
 }
 
 // What is measured of one iteration.
@@ -313,12 +269,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     (traits.uses_ssd ? result.shortfall.ssd : result.shortfall.host) = placed.missing;
     return result;
   }
-  Executor executor(page_table(layout, placed.tiers, limits),
-                    {.kernels_fault = traits.kernels_fault,
-                     .migration = {.victims_to_host = traits.uses_host,
-                                   .keeps_copies = traits.keeps_copies,
-                                   .host_keeps_copies = machine.host.keeps_copies != 0,
-                                   .whole_tensors_of = whole_tensors_of(traits)}},
+  Executor executor(page_table(layout, placed.tiers, limits), executor_options(machine, traits),
                     traits.online ? traits.online(limits.device, traits.parameters) : nullptr);
   std::vector<Command> commands;
   const auto adopt = [&](const Plan& adopted, const Layout& where) {
@@ -374,7 +325,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     if (is_worse) {  // It stays with the plan that it had.
       better = before_revision->second;
       may_revise = false;
-    } else if (revised && !begins && may_revise) {
+    } else if (revised && !begins && may_revise && measured.size() + kMeanOf / 2 < kMostIterations) {
       better = traits.revise(trace, lifetimes, machine, *revised, sim.waits());
     }
     before_revision.reset();

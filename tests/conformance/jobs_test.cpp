@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "analysis/lifetimes.h"
+#include "machines/sim/simulate_jobs.h"
+#include "plan/machine_file.h"
+#include "policies/policies.h"
+#include "policies/tensile.h"
+#include "trace/random_trace.h"
+
+namespace spillway {
+namespace {
+
+constexpr Nanos kMs{1'000'000};
+
+MachineModel a100_of(Bytes device) {
+  MachineModel model = *load_machine("a100");
+  model.device.memory = device;
+  return model;
+}
+
+PolicyTraits traits_of(std::string_view name) { return policy_by_name(name)->traits; }
+
+struct OneKernel {
+  Trace trace{.name = "one", .source = "a test"};
+  Lifetimes lifetimes;
+  OneKernel() {
+    trace.tensors.push_back({.name = "a", .bytes = 1_MiB});
+    Kernel kernel{.name = "k", .duration = kMs * 10};
+    kernel.writes = {{.tensor = {0}, .end = 1_MiB}};
+    kernel.frees = {{0}};
+    trace.kernels = {kernel};
+    lifetimes = analyse_lifetimes(trace);
+  }
+  DeviceJob job(Nanos arrival, std::uint32_t iterations = 1, double weight = 1) const {
+    return {"one", trace, lifetimes, weight, arrival, iterations};
+  }
+};
+
+// From 0 to 5 ms the first has the device alone; then both have a half: it ends at 15. The second has 5 ms left then.
+TEST(Jobs, KernelsShareTheDevice) {
+  const OneKernel one;
+  const auto result = simulate_jobs({one.job({}), one.job(kMs * 5)}, a100_of(1_GiB), traits_of("ideal"), {});
+  ASSERT_TRUE(result && result->feasible);
+  EXPECT_EQ(result->jobs[0].first_iteration, kMs * 15);
+  EXPECT_EQ(result->jobs[1].first_iteration, kMs * 15) << "from 5 to 20 ms";
+  EXPECT_EQ(result->end, kMs * 20);
+}
+
+// Weights 3 and 1: the first ends after 10 / (3/4) ms; by then the second has done a third of its work.
+TEST(Jobs, WeightsAreShares) {
+  const OneKernel one;
+  const auto result = simulate_jobs({one.job({}, 1, 3), one.job({}, 1, 1)}, a100_of(1_GiB), traits_of("ideal"), {});
+  ASSERT_TRUE(result && result->feasible);
+  EXPECT_NEAR(seconds(result->jobs[0].first_iteration), 0.040 / 3, 1e-8);
+  EXPECT_NEAR(seconds(result->jobs[1].first_iteration), 0.020, 1e-8);
+}
+
+TEST(Jobs, CostsAreThoseOfTensile) {
+  JobsResult with, without;
+  without.device_peak = Bytes{100};
+  without.jobs = {{.first_iteration = {}, .mean_iteration = Nanos{10}, .stall = {}, .peak = {}}};
+  with.device_peak = Bytes{60};
+  with.jobs = {{.first_iteration = {}, .mean_iteration = Nanos{20}, .stall = {}, .peak = {}}};
+  const JobsCost cost = cost_of(with, without);
+  EXPECT_DOUBLE_EQ(cost.memory_saving_ratio, 0.4);
+  EXPECT_DOUBLE_EQ(cost.extra_overhead_ratio, 2);
+  EXPECT_DOUBLE_EQ(cost.cost_benefit_ratio, 0.2);
+}
+
+// Each policy, whatever jobs come and go: the capacity holds, each job runs all of its iterations, none is faster than
+// alone on a device without a limit, and the same jobs give the same result.
+TEST(JobsProperty, HoldTheCapacityAndEnd) {
+  EXPECT_TRUE(rc::check([] {
+    const auto count = *rc::gen::inRange<std::size_t>(1, 4);
+    std::vector<Trace> traces;
+    std::vector<Lifetimes> lifetimes;
+    for (std::size_t at = 0; at < count; ++at)
+      traces.push_back(random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 4, .bytes_most = 16 << 20}));
+    Bytes peaks;
+    for (const Trace& trace : traces) {
+      lifetimes.push_back(analyse_lifetimes(trace));
+      peaks += std::ranges::max(lifetimes.back().live);
+    }
+    std::vector<DeviceJob> jobs;
+    for (std::size_t at = 0; at < count; ++at)
+      jobs.push_back({"job", traces[at], lifetimes[at], *rc::gen::element(1.0, 2.0, 0.5),
+                      kMs * *rc::gen::inRange<std::uint64_t>(0, 50), *rc::gen::inRange<std::uint32_t>(1, 4)});
+    MachineModel model = a100_of(std::max(4_MiB, Bytes{peaks.value / 100 * *rc::gen::inRange<std::uint64_t>(20, 120)}));
+    model.host.keeps_copies = *rc::gen::inRange<std::uint64_t>(0, 2);
+    for (const Policy& policy : kPolicies) {
+      PlanJobs plan;
+      if (policy.plan != nullptr)
+        plan = [&](const std::vector<PresentJob>& present) {
+          std::vector<Problem> problems;
+          for (const PresentJob& one : present)
+            problems.push_back({traces[one.job], lifetimes[one.job], model, policy.traits.parameters});
+          if (policy.plan == plan_tensile) return plan_tensile_jobs(problems);
+          std::vector<Plan> plans;
+          for (const Problem& problem : problems) plans.push_back(policy.plan(problem));
+          return plans;
+        };
+      const auto result = simulate_jobs(jobs, model, policy.traits, plan);
+      RC_ASSERT(result.has_value());
+      if (!result->feasible) continue;
+      if (!policy.traits.unlimited_device) RC_ASSERT(result->device_peak <= model.device.memory);
+      for (std::size_t at = 0; at < count; ++at) {
+        Nanos ideal;
+        for (const Kernel& kernel : traces[at].kernels) ideal += kernel.gap + kernel.duration;
+        RC_ASSERT(result->jobs[at].mean_iteration >= ideal);
+        RC_ASSERT(result->jobs[at].peak <= result->device_peak);
+      }
+      const auto again = simulate_jobs(jobs, model, policy.traits, plan);
+      RC_ASSERT(again->end == result->end && again->device_peak == result->device_peak);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace spillway
