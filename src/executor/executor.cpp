@@ -217,21 +217,25 @@ void Executor::look_ahead(const KernelReady& event, const InFlight& ready, bool 
   if (!wanted) return;
   if (forecast.anew && (plan_ == nullptr || plan_->commands.moves() == 0))
     migration_.drop_planned_prefetches();  // They were for what does not come.
-  for (ExpectedUse& use : forecast.added) {
-    for (const BlockRange& blocks : use) migration_.plan_prefetch(blocks, migration_.keeps_copies());
-    migration_.protection().expect(stream, std::move(use));
-  }
+  bring_ahead(forecast.prefetches);
+  for (ExpectedUse& use : forecast.added) migration_.protection().expect(stream, std::move(use));
+}
+
+void Executor::bring_ahead(const std::vector<BlockRange>& prefetches) {
+  for (const BlockRange& blocks : prefetches) migration_.plan_prefetch(blocks, migration_.keeps_copies());
 }
 
 bool Executor::waits_for_all(KernelId kernel) const {
-  return !options_.kernels_fault || online_ || (kernel != kNoKernel && !plan_->homes.empty());
+  const bool policy_waits = online_ && !online_->learns_from_faults_alone();
+  return !options_.kernels_fault || policy_waits || (kernel != kNoKernel && !plan_->homes.empty());
 }
 
 // Asks for those blocks that the kernel must not start without; returns how many of the range it has to wait for.
 std::uint64_t Executor::wait_for(StreamId id, BlockRange blocks, bool all, std::vector<Command>& out) {
   std::uint64_t missing = 0;
   // A planned prefetch that still waits in its queue is waited for, too, from now on as urgently as a kernel's need.
-  const std::vector<BlockRange> issued = migration_.issued_prefetches(blocks);
+  const bool faults_on_issued = online_ && online_->learns_from_faults_alone();
+  const auto issued = faults_on_issued ? std::vector<BlockRange>{} : migration_.issued_prefetches(blocks);
   const auto is_issued = [&](BlockId block) {
     return std::ranges::any_of(issued, [&](const BlockRange& range) { return range.contains(block); });
   };
@@ -308,7 +312,7 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   if (event.stream == kNobody)
     migration_.hold(event.blocks);
   else if (online_ && !on_device(table().state(block_of(event.blocks.first))))
-    online_->faulted({event.stream, {block_of(event.blocks.first), 1}});
+    bring_ahead(online_->faulted({event.stream, {block_of(event.blocks.first), 1}}, table()));
   if (event.anew) migration_.protection().begins_anew(event.stream);
   bool split = false;
   for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)

@@ -108,6 +108,7 @@ class Executor {
   void grant_those_that_wait(std::vector<Command>& out);
   void expect_births(KernelId kernel, std::vector<Command>& out);
   void look_ahead(const KernelReady& event, const InFlight& ready, bool granted);
+  void bring_ahead(const std::vector<BlockRange>& prefetches);
   void start_if_it_may(InFlight& kernel, std::vector<Command>& out);
   bool is_held_back(const InFlight& kernel) const;
   void planned_after(const InFlight& done, std::vector<Command>& out);

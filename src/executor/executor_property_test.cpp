@@ -247,25 +247,32 @@ Plan random_plan(std::uint64_t seed) {
 // Says anything about what comes next.
 class Liar final : public OnlinePolicy {
  public:
-  Liar(std::uint64_t seed, std::uint32_t blocks) : choices_(seed, UINT32_MAX), blocks_(blocks) {}
+  Liar(std::uint64_t seed, std::uint32_t blocks)
+      : choices_(seed, UINT32_MAX), blocks_(blocks), faults_alone_(seed % 2 == 0) {}
   void allocated(const Allocated&, const PageTable&) override {}
   void freed(const Freed&) override {}
-  void faulted(const Faulted&) override {}
+  std::vector<BlockRange> faulted(const Faulted&, const PageTable&) override { return some(); }
   Forecast kernel_ready(const KernelReady&, bool wanted) override {
-    Forecast forecast{.anew = choices_.below(3) == 0, .added = {}, .births = kBlockBytes * choices_.below(4)};
-    for (std::uint32_t kernels = choices_.below(4); wanted && kernels > 0; --kernels) {
-      ExpectedUse& use = forecast.added.emplace_back();
-      for (std::uint32_t ranges = choices_.below(3); ranges > 0; --ranges) {
-        const std::uint32_t first = choices_.below(blocks_);
-        use.push_back({{first}, 1 + choices_.below(std::min(4u, blocks_ - first))});
-      }
-    }
+    Forecast forecast{
+        .anew = choices_.below(3) == 0, .added = {}, .prefetches = some(), .births = kBlockBytes * choices_.below(4)};
+    for (std::uint32_t kernels = choices_.below(4); wanted && kernels > 0; --kernels) forecast.added.push_back(some());
     return forecast;
   }
+  bool learns_from_faults_alone() const override { return faults_alone_; }
 
  private:
+  std::vector<BlockRange> some() {
+    std::vector<BlockRange> result;
+    for (std::uint32_t ranges = choices_.below(3); ranges > 0; --ranges) {
+      const std::uint32_t first = choices_.below(blocks_);
+      result.push_back({{first}, 1 + choices_.below(std::min(4u, blocks_ - first))});
+    }
+    return result;
+  }
+
   Choices choices_;
   std::uint32_t blocks_;
+  bool faults_alone_;
 };
 
 // A program of several streams that allocate, run kernels and free, with the contents that every block must have.

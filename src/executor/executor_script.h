@@ -33,8 +33,9 @@ inline PageTable table_of(std::string_view blocks, PerTier<std::uint32_t> room) 
 
 // What tests of one executor share: it is told events one after the other, and what it asks for piles up.
 struct ExecutorScript {
-  ExecutorScript(std::string_view blocks, PerTier<std::uint32_t> room, const ExecutorOptions& options = {})
-      : executor(table_of(blocks, room), options) {}
+  ExecutorScript(std::string_view blocks, PerTier<std::uint32_t> room, const ExecutorOptions& options = {},
+                 std::unique_ptr<OnlinePolicy> online = nullptr)
+      : executor(table_of(blocks, room), options, std::move(online)) {}
 
   void tell(const Event& event) { executor.on(event, commands); }
   // A tensor in each block, of the same number.

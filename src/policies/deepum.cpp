@@ -94,11 +94,12 @@ class Deepum final : public OnlinePolicy {
     labels_.erase(label);
   }
 
-  void faulted(const Faulted& event) override {
+  std::vector<BlockRange> faulted(const Faulted& event, const PageTable&) override {
     // A kernel's helper threads (OpenMP's) fault as streams of their own.
     for (auto& [id, stream] : streams_)
       for (const BlockAccess& access : stream.sparse)
         if (access.blocks.contains(event.blocks.first)) learn(stream, access, event.blocks.first);
+    return {};
   }
 
   Forecast kernel_ready(const KernelReady& event, bool wanted) override {
@@ -106,7 +107,7 @@ class Deepum final : public OnlinePolicy {
     if (executions_.size() > kMostExecutions) executions_.clear();
     if (event.execution == ExecutionId{}) {
       stream = {};
-      return {.anew = true, .added = {}, .births = {}};
+      return {.anew = true, .added = {}, .prefetches = {}, .births = {}};
     }
     learn(stream, event);
     Forecast forecast;
@@ -220,6 +221,7 @@ class Deepum final : public OnlinePolicy {
         UsedAhead& used = stream.used_ahead[block];
         if (++used.kernels == 1) stream.ahead_bytes += used.bytes = bytes_of(block);
       });
+      forecast.prefetches.insert(forecast.prefetches.end(), use.begin(), use.end());
       forecast.added.push_back(use);
       stream.ahead.emplace_back(next, std::move(use));
       go_on(next);

@@ -30,7 +30,7 @@ class Script {
     for (const std::uint32_t tensor : tensors) accesses.push_back({homes_.at(tensor), {tensor + 1}, false, sparse});
     return policy_->kernel_ready({{kStream}, kNoKernel, accesses, {kernel}}, wanted);
   }
-  void fault(std::uint32_t block) { policy_->faulted({kStream, {{block}, 1}}); }
+  void fault(std::uint32_t block) { policy_->faulted({kStream, {{block}, 1}}, table_); }
 
  private:
   std::unique_ptr<OnlinePolicy> policy_;

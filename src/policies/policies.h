@@ -9,6 +9,7 @@
 #include "plan/plan.h"
 #include "plan/policy_traits.h"
 #include "policies/deepum.h"
+#include "policies/deepum_faults.h"
 #include "policies/tensile.h"
 #include "trace/trace.h"
 
@@ -56,6 +57,10 @@ inline constexpr std::array kPolicies{
     Policy{"deepum-clean",
            "deepum, and what a tier below still has leaves the device without being copied",
            {.keeps_copies = true, .online = make_deepum, .parameters = Parameters(kDeepumParameters)},
+           nullptr},
+    Policy{"deepum-faults",
+           "DeepUM as published: what kernels use it learns from their page faults alone",
+           {.online = make_deepum_faults, .parameters = Parameters(kDeepumFaultsParameters)},
            nullptr},
     Policy{"g10-gds",
            "G10's planned moves between device and SSD",

@@ -106,6 +106,27 @@ TEST(PoliciesProperty, HoldTheCapacitiesGiveKernelsTheirWorkingSetsAndMoveAsMuch
   }));
 }
 
+// What is learned alone moves nothing.
+TEST(PoliciesProperty, DeepumFromFaultsIsUvmWithoutItsSteps) {
+  EXPECT_TRUE(rc::check([] {
+    const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 6, .bytes_most = 16 << 20});
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
+    const MachineModel model = machine(
+        {std::max<std::uint64_t>(4_MiB .value, std::ranges::max(lifetimes.live).value / 100 * percent)}, 64_MiB);
+    const auto run = [&](const char* name) {
+      const auto result = simulate(trace, lifetimes, model, policy_by_name(name)->traits, nullptr);
+      RC_ASSERT(result.has_value());
+      return *result;
+    };
+    const SimulationResult plain = run("uvm"), learning = run("deepum-faults:prefetch=0,pre-evict=0");
+    RC_ASSERT(learning.feasible == plain.feasible);
+    RC_ASSERT(learning.iteration == plain.iteration);
+    RC_ASSERT(learning.faults == plain.faults);
+    RC_ASSERT(all_moved(learning) == all_moved(plain));
+  }));
+}
+
 // As the rows of blocks are for which runs plan: each tensor has blocks of its own.
 Trace in_whole_blocks(Trace trace) {
   for (Tensor& tensor : trace.tensors)

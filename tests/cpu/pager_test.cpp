@@ -48,11 +48,15 @@ class Liar final : public OnlinePolicy {
  public:
   void allocated(const Allocated& event, const PageTable&) override { homes_.push_back(event.blocks); }
   void freed(const Freed&) override {}
-  void faulted(const Faulted&) override {}
+  std::vector<BlockRange> faulted(const Faulted&, const PageTable&) override { return {}; }
   Forecast kernel_ready(const KernelReady&, bool wanted) override {
-    Forecast forecast{.anew = random_() % 3 == 0, .added = {}, .births = kBlockBytes * (random_() % 4)};
-    for (std::uint64_t count = random_() % 4; wanted && count > 0 && !homes_.empty(); --count)
-      forecast.added.push_back({homes_[random_() % homes_.size()]});
+    Forecast forecast{
+        .anew = random_() % 3 == 0, .added = {}, .prefetches = {}, .births = kBlockBytes * (random_() % 4)};
+    for (std::uint64_t count = random_() % 4; wanted && count > 0 && !homes_.empty(); --count) {
+      const BlockRange home = homes_[random_() % homes_.size()];
+      forecast.prefetches.push_back(home);
+      forecast.added.push_back({home});
+    }
     return forecast;
   }
 
