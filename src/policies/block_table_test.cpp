@@ -66,6 +66,14 @@ TEST(BlockTable, AFaultOnTheEndExpectsNothing) {
   EXPECT_EQ(after(table, 'a'), "b");
 }
 
+TEST(BlockTable, WhatIsKnownBehindTheEndIsNotExpected) {
+  BlockTable table({});
+  run(table, "abqz");
+  EXPECT_EQ(after(table, 'a'), "bqz");
+  run(table, "abq");
+  EXPECT_EQ(after(table, 'a'), "bq");
+}
+
 TEST(BlockTable, StartAndEndAreThoseOfTheLastRunThatFaulted) {
   BlockTable table({});
   EXPECT_TRUE(table.from_start().empty());
