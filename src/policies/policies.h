@@ -46,10 +46,17 @@ struct Policy {
   PlanFn plan;          // null: nothing is planned
 };
 
+inline constexpr std::array kUvmParameters{
+    ParameterSpec{"pool", 0, 0, 1, true,
+                  "1: simulated tensors lie in PyTorch's pool, whose dead bytes move, too (DeepUM, section 5.2)"}};
+
 // The whole plug-in mechanism: one file and one line a policy.
 inline constexpr std::array kPolicies{
     Policy{"ideal", "a device that holds everything: the upper limit", {.unlimited_device = true}, nullptr},
-    Policy{"uvm", "demand paging, the least recently migrated block leaves", {}, nullptr},
+    Policy{"uvm",
+           "demand paging, the least recently migrated block leaves",
+           {.parameters = Parameters(kUvmParameters)},
+           nullptr},
     Policy{"deepum",
            "demand paging that learns which kernels follow each other and brings what the next ones use",
            {.online = make_deepum, .parameters = Parameters(kDeepumParameters)},

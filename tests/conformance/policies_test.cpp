@@ -127,6 +127,23 @@ TEST(PoliciesProperty, DeepumFromFaultsIsUvmWithoutItsSteps) {
   }));
 }
 
+TEST(PoliciesProperty, InPyTorchsPoolTheyHoldTheCapacities) {
+  EXPECT_TRUE(rc::check([] {
+    const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 6, .bytes_most = 16 << 20});
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    const auto percent = *rc::gen::inRange<std::uint64_t>(20, 120);
+    const MachineModel model = machine(
+        {std::max<std::uint64_t>(4_MiB .value, std::ranges::max(lifetimes.live).value / 100 * percent)}, 64_MiB);
+    for (const char* name : {"uvm:pool=1", "deepum-faults:pool=1", "deepum-faults:pool=1,invalidate=0"}) {
+      const auto result = simulate(trace, lifetimes, model, policy_by_name(name)->traits, nullptr);
+      RC_ASSERT(result.has_value());
+      if (!result->feasible) continue;
+      RC_ASSERT(result->iteration >= result->ideal);
+      RC_ASSERT(result->peak.device <= model.device.memory && result->peak.host <= model.host.memory);
+    }
+  }));
+}
+
 // As the rows of blocks are for which runs plan: each tensor has blocks of its own.
 Trace in_whole_blocks(Trace trace) {
   for (Tensor& tensor : trace.tensors)

@@ -58,8 +58,9 @@ std::vector<BlockAccess> Layout::accesses(const Trace& trace, const Kernel& kern
   const auto blocks_of = [&](const Access& access) {
     const BlockRange all = tensors[access.tensor.value];
     if (whole_tensors || trace[access.tensor].bytes < kLeastMovedBytes) return all;
-    const std::uint64_t first = access.begin.value / kBlockBytes.value;
-    const std::uint64_t last = (access.end.value - 1) / kBlockBytes.value;
+    const std::uint64_t begin = begins.empty() ? 0 : begins[access.tensor.value].value;
+    const std::uint64_t first = (begin + access.begin.value) / kBlockBytes.value;
+    const std::uint64_t last = (begin + access.end.value - 1) / kBlockBytes.value;
     return BlockRange{{static_cast<std::uint32_t>(all.first.value + first)},
                       static_cast<std::uint32_t>(last - first + 1)};
   };

@@ -15,6 +15,7 @@ namespace spillway {
 struct Layout {
   std::vector<BlockRange> tensors;  // by TensorId
   std::vector<Bytes> block_bytes;   // by BlockId
+  std::vector<Bytes> begins{};      // by TensorId: where in its first block; empty: all at the start of theirs
 
   // What the kernel's reads, then its writes touch, in order: their byte ranges, or all of each tensor; what is read
   // and written once, since a kernel that works in place goes through it once. Which rows of a sparse access are

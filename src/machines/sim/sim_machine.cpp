@@ -15,13 +15,15 @@ constexpr Nanos kEnd{std::uint64_t{1} << 62};  // no single step of the clock is
 }  // namespace
 
 SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const SimHardware& hardware,
-                       const std::vector<std::optional<Tier>>& placed, bool whole_tensors, PlanId plan)
+                       const std::vector<std::optional<Tier>>& placed, bool whole_tensors, PlanId plan, Tensors tensors)
     : block_bytes_(layout.block_bytes),
       owners_(layout.block_bytes.size()),
       whole_tensors_(whole_tensors),
       plan_(plan),
+      dead_stays_(tensors == Tensors::in_pool_dead_stays),
       faults_(hardware.faults),
       links_(hardware.links, [this](const Move& move) { return flash_time(move); }) {
+  if (tensors != Tensors::in_their_own) pool_.emplace(trace);
   CHECK(!trace.kernels.empty());
   CHECK(placed.size() == block_bytes_.size());
   programs_.push_back({.job = {.trace = trace, .lifetimes = lifetimes, .layout = std::move(layout)},
@@ -369,15 +371,10 @@ void SimMachine::begin_iteration() {
 
 void SimMachine::begin_iteration(SimProgram& program) {
   const Trace& trace = program.job.trace;
-  const Lifetimes& lifetimes = program.job.lifetimes;
   if (program.iterations.empty()) {
     // In the order of first use, so that what came to the device first is what is used first.
-    std::vector<std::pair<std::uint32_t, TensorId>> present;
-    for (std::uint32_t tensor = 0; tensor < trace.tensors.size(); ++tensor)
-      if (const Lifetime& life = lifetimes.tensors[tensor]; life.alive_at_start)
-        present.emplace_back(life.uses.empty() ? UINT32_MAX : life.uses.front().value, TensorId{tensor});
-    std::ranges::sort(present);
-    for (const auto& [first_use, tensor] : present) allocate(program, tensor);
+    if (dead_stays_) push(Allocated{{0}, {{0}, static_cast<std::uint32_t>(block_bytes_.size())}});
+    for (const TensorId tensor : present_at_start(program.job.lifetimes)) allocate(program, tensor);
   } else {
     carry_over(program);
   }
@@ -398,9 +395,8 @@ void SimMachine::carry_over(SimProgram& program) {
   const std::uint32_t beyond = others + program.job.first_tensor;  // ids that no trace has
   const auto count = static_cast<std::uint32_t>(trace.tensors.size());
   const std::vector<BlockRange> before = layout.tensors;
-  std::vector<std::optional<std::uint32_t>> heir(count);
-  for (std::uint32_t to = 0; to < count; ++to)
-    if (const auto from = trace.tensors[to].carried_from; from && from->value != to) heir[from->value] = to;
+  const std::vector<std::optional<std::uint32_t>> heir = heirs_of(trace);
+  if (dead_stays_) return pool_->carry(heir, layout);
   for (std::uint32_t from = 0; from < count; ++from)
     if (heir[from]) push(Allocated{.tensor = {beyond + from}, .blocks = before[from], .keeps_bytes = true});
   for (std::uint32_t from = 0; from < count; ++from)
@@ -413,18 +409,27 @@ void SimMachine::carry_over(SimProgram& program) {
     while (heir[end]) end = *heir[end];
     layout.tensors[from] = before[end];
   }
+  if (pool_) pool_->carry(heir, layout);
   for (std::uint32_t from = 0; from < count; ++from)
-    if (heir[from]) allocate(program, {*heir[from]}, true);
+    if (heir[from]) tell_of(program, {*heir[from]}, true);
   for (std::uint32_t from = 0; from < count; ++from)
     if (heir[from]) push(Freed{{beyond + from}, before[from]});
 }
 
-void SimMachine::allocate(const SimProgram& program, TensorId tensor, bool keeps_bytes) {
+void SimMachine::allocate(SimProgram& program, TensorId tensor) {
+  if (pool_) pool_->allocate(tensor, program.job.layout);
+  tell_of(program, tensor, false);
+}
+
+void SimMachine::tell_of(const SimProgram& program, TensorId tensor, bool keeps_bytes) {
+  if (dead_stays_) return;
   const TensorId id{program.job.first_tensor + tensor.value};
   push(Allocated{id, program.job.layout.tensors[tensor.value], label_of(id), keeps_bytes});
 }
 
 void SimMachine::free(const SimProgram& program, TensorId tensor) {
+  if (pool_) pool_->free(tensor);
+  if (dead_stays_) return;
   push(Freed{{program.job.first_tensor + tensor.value}, program.job.layout.tensors[tensor.value]});
 }
 

@@ -15,6 +15,7 @@
 #include "machines/sim/flash.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
+#include "machines/sim/pool.h"
 #include "machines/sim/sim_program.h"
 #include "memory/pieces.h"
 #include "trace/trace.h"
@@ -37,9 +38,12 @@ class SimMachine : public Machine {
  public:
   // `placed` says where each block's bytes are at the start; nothing for blocks without bytes. `whole_tensors`: kernels
   // want all of each tensor that they use, not only the bytes they touch. Its kernels have their places in the
-  // iteration of `plan`.
+  // iteration of `plan`. In a pool tensors lie where PyTorch's allocator puts them, and the layout is that of a pool.
+  // Where the dead stay, nobody is told what is dead: the pool's blocks are alive for good.
+  enum class Tensors : std::uint8_t { in_their_own, in_pool, in_pool_dead_stays };
   SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout layout, const SimHardware& hardware,
-             const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false, PlanId plan = {});
+             const std::vector<std::optional<Tier>>& placed, bool whole_tensors = false, PlanId plan = {},
+             Tensors tensors = Tensors::in_their_own);
   SimMachine(const SimMachine&) = delete;
   SimMachine& operator=(const SimMachine&) = delete;
 
@@ -91,7 +95,8 @@ class SimMachine : public Machine {
   void leave(SimProgram& program);
   void begin_iteration(SimProgram& program);
   std::optional<BlockId> absent(SimProgram& program, BlockId block);
-  void allocate(const SimProgram& program, TensorId tensor, bool keeps_bytes = false);
+  void allocate(SimProgram& program, TensorId tensor);
+  void tell_of(const SimProgram& program, TensorId tensor, bool keeps_bytes);
   void free(const SimProgram& program, TensorId tensor);
   void announce_kernel(SimProgram& program);
   void touch(SimProgram& program);
@@ -120,6 +125,8 @@ class SimMachine : public Machine {
   bool has_changed_ = false;
   bool whole_tensors_;
   PlanId plan_;
+  std::optional<Pool> pool_;  // of the only job
+  bool dead_stays_ = false;
   FaultRates faults_;
   std::optional<Flash> flash_;
   bool flash_is_full_ = false;

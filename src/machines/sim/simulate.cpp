@@ -14,6 +14,7 @@
 #include "executor/online_policy.h"
 #include "machines/sim/layout.h"
 #include "machines/sim/links.h"
+#include "machines/sim/pool.h"
 #include "machines/sim/sim_machine.h"
 #include "machines/sim/sim_setup.h"
 #include "plan/recomputation.h"
@@ -94,6 +95,15 @@ std::uint64_t touches(const Trace& trace, const Layout& layout, bool whole_tenso
   for (const Kernel& kernel : trace.kernels)
     for (const BlockAccess& access : layout.accesses(trace, kernel, whole_tensors)) sum += access.blocks.count;
   return sum;
+}
+
+// "pool" and "invalidate" are parameters of policies, as far as they have them.
+SimMachine::Tensors tensors_of(const PolicyTraits& traits) {
+  const auto is_on = [&](std::string_view name) {
+    return traits.parameters.has(name) && traits.parameters.is_on(name);
+  };
+  if (!is_on("pool")) return SimMachine::Tensors::in_their_own;
+  return is_on("invalidate") ? SimMachine::Tensors::in_pool : SimMachine::Tensors::in_pool_dead_stays;
 }
 
 // What is measured of one iteration.
@@ -233,12 +243,17 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   if (!result.feasible) return result;
 
   const PerTier<Bytes> limits = capacity(machine, traits);
-  if (blocks_at_most(trace) > kMostBlocks)
+  const auto too_many_blocks = [&] {
     return fail(Errc::bad_input,
                 fmt::format("cannot simulate {}: it is too large, its tensors take more than {} blocks of {}; record a "
                             "smaller program",
                             trace.name, kMostBlocks, to_text(kBlockBytes)));
-  Layout layout = plain_layout(trace);
+  };
+  if (blocks_at_most(trace) > kMostBlocks) return too_many_blocks();
+  const SimMachine::Tensors tensors = tensors_of(traits);
+  Layout layout = tensors == SimMachine::Tensors::in_their_own ? plain_layout(trace)
+                                                               : pooled_layout(trace, lifetimes, kMostIterations);
+  if (layout.block_bytes.size() > kMostBlocks) return too_many_blocks();
   if (touches(trace, layout, !traits.kernels_fault) > kMostTouches)
     return fail(
         Errc::bad_input,
@@ -282,7 +297,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   bool may_revise = traits.revise != nullptr;
   if (plan != nullptr && !traits.plans_from_second) adopt(*plan, layout);
   TRY(const SimHardware hardware, hardware_of(machine));
-  SimMachine sim(trace, lifetimes, std::move(layout), hardware, placed.tiers, !traits.kernels_fault, kThePlan);
+  SimMachine sim(trace, lifetimes, std::move(layout), hardware, placed.tiers, !traits.kernels_fault, kThePlan, tensors);
 
   std::vector<Measured> measured;
   PerLink<Bytes> moved_before;
