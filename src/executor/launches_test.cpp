@@ -30,7 +30,7 @@ struct Launches : testing::Test {
     }
   }
 
-  static constexpr LaunchId kFirst{{0}, 1}, kSecond{{0}, 2}, kThird{{0}, 3}, kOther{{1}, 1};
+  static constexpr LaunchId kFirst{{0}, 1}, kSecond{{0}, 2}, kOther{{1}, 1};
   Executor executor{table_of("ddddss", {4, 0, 10}), {.kernels_fault = false, .migration = {.chunk_blocks = 1}}};
   std::vector<LaunchId> launched;
 };

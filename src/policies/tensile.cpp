@@ -82,11 +82,12 @@ class Job {
     std::ranges::sort(steps_);  // What is less comes first at the same time.
     std::int64_t now = 0, most = 0;
     Peak peak{};
-    for (const auto& [time, bytes] : steps_)
-      if ((now += bytes) > most) {
-        most = now;
-        peak = {Bytes{static_cast<std::uint64_t>(now)}, time};
-      }
+    for (const auto& [time, bytes] : steps_) {
+      now += bytes;
+      if (now <= most) continue;
+      most = now;
+      peak = {Bytes{static_cast<std::uint64_t>(now)}, time};
+    }
     return peak;
   }
 
