@@ -35,12 +35,17 @@ Result<int> run_for_gpu(const CalibrateOptions& options) {
                      {"free_bytes", gpu->free.value},
                      {"to_device_bytes_per_second", gpu->to_device.value},
                      {"from_device_bytes_per_second", gpu->from_device.value},
-                     {"fault_seconds", seconds(gpu->fault)}};
+                     {"fault_seconds", seconds(gpu->blocks.front().fault)}};
+    for (const BlockCost& block : gpu->blocks)
+      report["gpu"]["blocks"].push_back({{"bytes", block.bytes.value},
+                                         {"mapping_seconds", seconds(block.mapping)},
+                                         {"fault_seconds", seconds(block.fault)}});
     return print(to_text(report));
   }
   Table table({{"device", Align::left}, {"name", Align::left}, {"memory"}, {"free"}, {"link in"}, {"out"}, {"fault"}});
   table.add_row({fmt::format("cuda:{}", gpu->ordinal), printable(gpu->name.data()), to_text(gpu->memory),
-                 to_text(gpu->free), to_text(gpu->to_device), to_text(gpu->from_device), to_text(gpu->fault)});
+                 to_text(gpu->free), to_text(gpu->to_device), to_text(gpu->from_device),
+                 to_text(gpu->blocks.front().fault)});
   return print(table.text());
 }
 

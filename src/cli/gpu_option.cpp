@@ -7,8 +7,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/check.h"
+#include "base/text.h"
 #include "machines/cpu/usable_memory.h"
-#include "memory/tier.h"
 #include "session/own_process.h"
 
 #ifdef SPILLWAY_HAS_CUDA
@@ -47,7 +48,7 @@ Result<Gpu> probe(int ordinal) {
   gpu.free = found.free;
   gpu.to_device = found.to_device;
   gpu.from_device = found.from_device;
-  gpu.fault = found.fault;
+  gpu.blocks = found.blocks;
   return gpu;
 }
 #else
@@ -78,12 +79,29 @@ Result<Bytes> default_pinned_memory() {
   return Bytes{free.value / 2};
 }
 
-PinnedParts parts_of(Bytes pinned, std::optional<Bytes> host) {
-  constexpr std::uint64_t kMostStaging = 64, kLeastStaging = 4;
-  const std::uint64_t blocks = pinned.value / kBlockBytes.value;
-  const std::uint64_t staging = std::clamp(blocks / 4, std::min(kLeastStaging, blocks), kMostStaging);
-  const Bytes rest = kBlockBytes * (blocks - staging);
-  return {.host = host ? std::min(*host, rest) : rest, .staging = kBlockBytes * staging};
+PinnedParts parts_of(Bytes pinned, std::optional<Bytes> host, Bytes block_bytes) {
+  constexpr Bytes kMostStaging = 128_MiB;
+  constexpr std::uint64_t kLeastStaging = 4;
+  const std::uint64_t blocks = pinned.value / block_bytes.value;
+  const std::uint64_t staging =
+      std::clamp(blocks / 4, std::min(kLeastStaging, blocks), kMostStaging.value / block_bytes.value);
+  const Bytes rest = block_bytes * (blocks - staging);
+  return {.host = host ? std::min(*host, rest) : rest, .staging = block_bytes * staging};
+}
+
+Result<BlockCost> block_of(const Gpu& gpu, const std::optional<std::string>& block_size, Bytes device) {
+  Bytes bytes = block_size_for(gpu.blocks, gpu.to_device, device);
+  if (block_size) {
+    const Result<Bytes> wanted = parse_bytes(*block_size);
+    if (!wanted || std::ranges::find(kBlockSizes, *wanted) == kBlockSizes.end())
+      return fail(Errc::usage, fmt::format("--block-size {}: blocks have 2MiB, 4MiB, 8MiB, 16MiB or 32MiB; leave it "
+                                           "out to use what suits the GPU",
+                                           *block_size));
+    bytes = *wanted;
+  }
+  const auto found = std::ranges::find(gpu.blocks, bytes, &BlockCost::bytes);
+  CHECK(found != gpu.blocks.end());
+  return *found;
 }
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "memory/block_size.h"
 
 namespace spillway {
 
@@ -16,8 +17,8 @@ struct Gpu {
   std::array<char, 128> name{};
   int cuda_version = 0;  // the newest that the driver knows: 12080 is 12.8
   Bytes memory, free;
-  BytesPerSecond to_device, from_device;  // while both ways are busy
-  Nanos fault;
+  BytesPerSecond to_device, from_device;               // while both ways are busy
+  std::array<BlockCost, kBlockSizes.size()> blocks{};  // by size
 };
 
 // The GPU that `--device` names: "cuda", "cuda:1". Nothing for "cpu", and for "auto" where there is none. CUDA runs in
@@ -31,6 +32,9 @@ Result<Bytes> default_pinned_memory();
 struct PinnedParts {
   Bytes host, staging;
 };
-PinnedParts parts_of(Bytes pinned, std::optional<Bytes> host);
+PinnedParts parts_of(Bytes pinned, std::optional<Bytes> host, Bytes block_bytes);
+
+// What `--block-size` says, which is one of kBlockSizes; without it what suits the GPU.
+Result<BlockCost> block_of(const Gpu& gpu, const std::optional<std::string>& block_size, Bytes device);
 
 }  // namespace spillway

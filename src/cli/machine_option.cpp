@@ -70,8 +70,8 @@ Result<MachineModel> machine_with(MachineModel machine, const Gpu& gpu, Bytes ho
   machine.host.keeps_copies = 1;
   machine.link.to_device = gpu.to_device;
   machine.link.from_device = gpu.from_device;
-  machine.fault.cost = gpu.fault;
-  machine.fault.bytes = kBlockBytes;
+  machine.fault.cost = gpu.blocks.front().fault;
+  machine.fault.bytes = gpu.blocks.front().bytes;
   return parse_machine(to_toml(machine), "this machine with its GPU, as measured");  // with its hash
 }
 

@@ -22,7 +22,9 @@ MachineModel machine_of(const RunReport& report, const SessionConfig& config) {
 }
 
 // Threads that fault keep some blocks each; launches on a GPU get what they need.
-Bytes least_of(const SessionConfig& config) { return config.gpu < 0 ? least_device_budget() : Bytes{kBlockBytes}; }
+Bytes least_of(const SessionConfig& config) {
+  return config.gpu < 0 ? least_device_budget() : Bytes{config.block_bytes};
+}
 
 // Of the recorded iteration, with parts of what the run needed.
 Result<> predict_with_less(RunReport& report, const SessionConfig& config, const std::function<bool()>& goes_on) {
@@ -35,7 +37,7 @@ Result<> predict_with_less(RunReport& report, const SessionConfig& config, const
     return Bytes{static_cast<std::uint64_t>(static_cast<double>(report.memory.peak.device.value) * part) >> 20 << 20};
   });
   TRY(const RunPolicy policy, run_policy(kAuto));
-  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config),
+  TRY(const auto predicted, predict(loaded.trace, machine_of(report, config), Bytes{config.block_bytes},
                                     report.has_optimizer ? policy : policy.unplanned(), budgets, goes_on));
   for (std::size_t i = 0; i < predicted.size(); ++i)
     report.predictions.push_back(

@@ -44,7 +44,7 @@ constexpr Nanos kLeastIoTimeout{100'000'000};
 struct RunOptions {
   std::string ssd = "/var/tmp", eviction_path = "automatic", policy{kAuto}, io_timeout = "30s";
   std::string device = "auto";
-  std::optional<std::string> device_memory, host_memory, pinned_memory, ssd_capacity, json, record, plan;
+  std::optional<std::string> device_memory, host_memory, pinned_memory, block_size, ssd_capacity, json, record, plan;
   bool quiet = false, strict = false;
   std::string program;
   std::vector<std::string> command;
@@ -62,10 +62,11 @@ Result<std::uint64_t> size_option(std::string_view option, const std::string& te
   return fail(Errc::usage, fmt::format("{}: {}", option, size.error().message));
 }
 
-Result<> check_blocks(std::string_view option, std::uint64_t size, std::string_view without) {
-  if (Bytes{size} >= kBlockBytes) return {};
+Result<> check_blocks(std::string_view option, std::uint64_t size, const SessionConfig& config,
+                      std::string_view without) {
+  if (size >= config.block_bytes) return {};
   return fail(Errc::usage, fmt::format("{} {} is less than one block of {}; give more, or leave it out to use {}",
-                                       option, to_text(Bytes{size}), to_text(kBlockBytes), without));
+                                       option, to_text(Bytes{size}), to_text(Bytes{config.block_bytes}), without));
 }
 
 // Without these nothing is planned, and the run goes on all the same. Of a GPU the links are measured already.
@@ -85,7 +86,7 @@ void measure(Session& session, const std::optional<Gpu>& gpu, bool quiet) {
   if (!gpu) return;
   config.rates.to_device = gpu->to_device;
   config.rates.from_device = gpu->from_device;
-  config.rates.fault = gpu->fault;
+  config.rates.fault = std::ranges::find(gpu->blocks, Bytes{config.block_bytes}, &BlockCost::bytes)->fault;
 }
 
 Result<Nanos> io_timeout_of(const std::string& text) {
@@ -111,16 +112,18 @@ Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig&
     return fail(Errc::usage,
                 fmt::format("--device-memory {} is more than the {} of the {}; give less",
                             to_text(Bytes{config.device_budget_bytes}), to_text(gpu.memory), gpu.name.data()));
-  TRY_VOID(check_blocks("--device-memory", config.device_budget_bytes, "all that is free"));
+  TRY(const BlockCost block, block_of(gpu, options.block_size, Bytes{config.device_budget_bytes}));
+  config.block_bytes = block.bytes.value;
+  TRY_VOID(check_blocks("--device-memory", config.device_budget_bytes, config, "all that is free"));
   if (options.pinned_memory) {
     TRY(config.pinned_budget_bytes, size_option("--pinned-memory", *options.pinned_memory));
-    TRY_VOID(check_blocks("--pinned-memory", config.pinned_budget_bytes, "half of what is free"));
+    TRY_VOID(check_blocks("--pinned-memory", config.pinned_budget_bytes, config, "half of what is free"));
   } else {
     TRY(const Bytes pinned, default_pinned_memory());
     config.pinned_budget_bytes = pinned.value;
   }
   const auto wanted = options.host_memory ? std::optional(Bytes{config.host_budget_bytes}) : std::nullopt;
-  const PinnedParts parts = parts_of(Bytes{config.pinned_budget_bytes}, wanted);
+  const PinnedParts parts = parts_of(Bytes{config.pinned_budget_bytes}, wanted, block.bytes);
   if (wanted && parts.host < *wanted && options.pinned_memory)
     return fail(Errc::usage,
                 fmt::format("--host-memory {} is more than --pinned-memory {} has room for: a GPU copies from pinned "
@@ -133,8 +136,9 @@ Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig&
 
 // Nothing of the CPU's pages is needed for a GPU.
 Result<CpuDevice::Found> ssd_of(const SessionConfig& config) {
-  TRY(const SpillFile file, SpillFile::open(config.ssd_directory.data(), Bytes{config.ssd_capacity_bytes}));
-  return CpuDevice::Found{.method = EvictionMethod::automatic, .ssd = kBlockBytes * file.capacity_slots()};
+  TRY(const SpillFile file,
+      SpillFile::open(config.ssd_directory.data(), Bytes{config.ssd_capacity_bytes}, Bytes{config.block_bytes}));
+  return CpuDevice::Found{.method = EvictionMethod::automatic, .ssd = file.capacity()};
 }
 
 Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session) {
@@ -146,18 +150,21 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
   }
   if (options.host_memory) {
     TRY(config.host_budget_bytes, size_option("--host-memory", *options.host_memory));
-    if (config.host_budget_bytes != 0) TRY_VOID(check_blocks("--host-memory", config.host_budget_bytes, "none"));
   }
   if (gpu) TRY_VOID(configure_gpu(options, *gpu, config));
+  if (options.host_memory && config.host_budget_bytes != 0)
+    TRY_VOID(check_blocks("--host-memory", config.host_budget_bytes, config, "none"));
   if (!gpu && options.pinned_memory)
     return fail(Errc::usage, "--pinned-memory: it is for a GPU, and this run limits the CPU's tensors; leave it out");
+  if (!gpu && options.block_size)
+    return fail(Errc::usage, "--block-size: it is for a GPU, and this run limits the CPU's tensors; leave it out");
   if (!gpu && options.strict)
     return fail(Errc::usage,
                 "--strict: it checks a GPU's launches, and this run limits the CPU's tensors; leave it out");
   config.strict = options.strict;
   if (options.ssd_capacity) {
     TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", *options.ssd_capacity));
-    TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, "what the file system has"));
+    TRY_VOID(check_blocks("--ssd-capacity", config.ssd_capacity_bytes, config, "what the file system has"));
   }
   config.eviction_path = options.eviction_path == "move"   ? EvictionMethod::move
                          : options.eviction_path == "copy" ? EvictionMethod::copy
@@ -378,6 +385,12 @@ void add_run_command(CLI::App& app, int& status) {
   command
       ->add_option("--pinned-memory", options->pinned_memory,
                    "of a GPU: host memory to lock for copies, a part of it for the SSD (default: half of what is free)")
+      ->type_name("SIZE");
+  command
+      ->add_option(
+          "--block-size", options->block_size,
+          "of a GPU: what moves at a time, 2MiB, 4MiB, 8MiB, 16MiB or 32MiB (default: the smallest that the GPU "
+          "maps fast beside copying it)")
       ->type_name("SIZE");
   command->add_option("--ssd", options->ssd, "a folder on an SSD; nothing stays there (default: /var/tmp)")
       ->type_name("DIR");

@@ -146,11 +146,12 @@ bool Executor::fits(std::span<const BlockAccess> accesses) const {
   constexpr std::uint64_t kLittle = 4;
   const Bytes device = table().capacity(Tier::device);
   Bytes most;
-  for (const BlockAccess& access : accesses) most += kBlockBytes * access.blocks.count;
+  for (const BlockAccess& access : accesses) most += table().block_bytes() * access.blocks.count;
   if (most <= device) return true;
   const auto bytes_of = [&](bool with_sparse) {
     Bytes all;
-    for (const BlockRange& blocks : union_of(accesses, with_sparse)) all += kBlockBytes * blocks.count;
+    for (const BlockRange& blocks : union_of(accesses, with_sparse))
+      for (BlockId block = blocks.first; block < blocks.end(); ++block.value) all += table().bytes(block);
     return all;
   };
   return bytes_of(true) <= device || bytes_of(false) * kLittle <= device;

@@ -42,7 +42,7 @@ Migration::Migration(PageTable table, MigrationOptions options, ProtectionOption
       left_at_(table_.block_count()) {
   CHECK(options_.chunk_blocks > 0 && options_.planned_in_flight > 0);
   // A chunk starts when there is room for all of it, so it must stay small beside the device.
-  const std::uint64_t quarter = table_.capacity(Tier::device).value / kBlockBytes.value / 4;
+  const std::uint64_t quarter = table_.capacity(Tier::device).value / table_.block_bytes().value / 4;
   if (options_.whole_tensors_of) tensors_.emplace(*options_.whole_tensors_of);
   options_.chunk_blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(quarter, 1, options_.chunk_blocks));
 }
@@ -382,7 +382,7 @@ void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out
     all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
   if (kernel_is_oversized()) {
     constexpr std::uint64_t kShareFree = 64;  // So that what is wanted need not wait until something has been written.
-    evict_ahead({std::min(table_.capacity(Tier::device).value / kShareFree, kBlockBytes.value)}, out);
+    evict_ahead({std::min(table_.capacity(Tier::device).value / kShareFree, table_.block_bytes().value)}, out);
     park_next_victims(out);
   }
   all_have_room = all_have_room && serve_expected(arrived, out);

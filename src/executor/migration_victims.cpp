@@ -21,7 +21,7 @@ void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
   if (tensors_) return make_room_by_tensors(out);
-  const Bytes ahead = kBlockBytes * (kChunksAhead * options_.chunk_blocks);
+  const Bytes ahead = table_.block_bytes() * (kChunksAhead * options_.chunk_blocks);
   bool some_left = false;
   Bytes needed;
   for (const Wish& wish : urgent_) {
@@ -99,7 +99,7 @@ void Migration::park_next_victims(std::vector<Command>& out) {
     table_.park(*next);
     out.push_back(Park{*next});
   }
-  left_since_parked_ = std::min(left_since_parked_, kBlockBytes);
+  left_since_parked_ = std::min(left_since_parked_, table_.block_bytes());
 }
 
 // No plan has reckoned with what is idle.

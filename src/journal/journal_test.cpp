@@ -381,6 +381,12 @@ TEST_F(JournalTest, AForgedBeginningIsRefused) {
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().count = UINT32_MAX; }).contains("more than"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().placed = Tier::host; }).contains("host holds"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.migration.chunk_blocks = 0; }).contains("no moves"));
+  EXPECT_TRUE(with([](Beginning& beginning) { beginning.blocks.front().bytes = 4_MiB; }).contains("a block of"))
+      << "it would have more pieces than there are";
+  EXPECT_TRUE(with([](Beginning& beginning) {
+                beginning.options.migration.splits_blocks = false;
+                beginning.blocks.front().bytes = kMostBlockBytes + Bytes{1};
+              }).contains("a block of"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.options.window_blocks = 0; }).contains("keep no block"));
   EXPECT_TRUE(with([](Beginning& beginning) { beginning.online = "nobody"; }).contains("the policy 'nobody'"));
 }

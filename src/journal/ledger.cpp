@@ -174,7 +174,8 @@ Result<> check(const Beginning& beginning, std::uint32_t most_blocks) {
   for (const BlockRun& run : blocks) {
     count += run.count;
     if (count > most_blocks) return wrong("more than {} blocks", most_blocks);
-    if (run.bytes == Bytes{} || run.bytes > kBlockBytes) return wrong("a block of {} bytes", run.bytes.value);
+    const Bytes most = options.migration.splits_blocks ? kBlockBytes : kMostBlockBytes;
+    if (run.bytes == Bytes{} || run.bytes > most) return wrong("a block of {} bytes", run.bytes.value);
     if (run.placed) placed[*run.placed] += run.bytes * run.count;
   }
   for (const Tier tier : kTiers)

@@ -9,7 +9,8 @@ namespace spillway {
 PageTable::PageTable(PerTier<Bytes> capacity) : capacity_(capacity) {}
 
 void PageTable::add_blocks(std::uint32_t count, Bytes bytes_each) {
-  CHECK(bytes_each > Bytes{} && bytes_each <= kBlockBytes);
+  CHECK(bytes_each > Bytes{} && bytes_each <= kMostBlockBytes);
+  block_bytes_ = std::max(block_bytes_, bytes_each);
   CHECK(count <= kMostBlocks - block_count());
   blocks_.resize(blocks_.size() + count, Block{.bytes = static_cast<std::uint32_t>(bytes_each.value)});
   pieces_.resize(blocks_.size());
@@ -35,7 +36,7 @@ void PageTable::for_each_piece(BlockId block, F&& call) {
 
 void PageTable::split(BlockId id) {
   Block& block = at(id);
-  CHECK(!is_piece(id) && block.lower == Tier::ssd);
+  CHECK(!is_piece(id) && block.lower == Tier::ssd && Bytes{block.bytes} <= kBlockBytes);
   step(block, BlockEvent::split);
   auto pieces = std::make_unique<Pieces>();
   std::uint32_t rest = block.bytes;

@@ -34,6 +34,8 @@ class PageTable {
   // Appends blocks of this size, all empty.
   void add_blocks(std::uint32_t count, Bytes bytes_each);
   std::uint32_t block_count() const { return static_cast<std::uint32_t>(blocks_.size()); }
+  // What counts as a block where room is reckoned in blocks: no block is larger.
+  Bytes block_bytes() const { return block_bytes_; }
 
   // Blocks that there are; of pieces, those of split blocks.
   bool contains(BlockRange blocks) const;
@@ -153,7 +155,7 @@ class PageTable {
   }
   Block& at(BlockId id) { return const_cast<Block&>(std::as_const(*this).at(id)); }
   std::uint64_t most_parked() const {
-    return std::clamp<std::uint64_t>(capacity(Tier::device).value / kBlockBytes.value / 8, 1, 8);
+    return std::clamp<std::uint64_t>(capacity(Tier::device).value / block_bytes_.value / 8, 1, 8);
   }
   void retain_one(BlockId id);
   void release_one(BlockId id);
@@ -175,6 +177,7 @@ class PageTable {
 
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Pieces>> pieces_;  // by block: of those that are split
+  Bytes block_bytes_ = kBlockBytes;
   PerTier<Bytes> capacity_, used_, peak_;
   Bytes held_frames_;  // of the device, without a block
   Bytes leaving_;

@@ -35,6 +35,19 @@ TEST(PageTable, ABlockInFlightCountsOnBothTiers) {
   EXPECT_EQ(table.used(Tier::ssd), Bytes{});
 }
 
+TEST(PageTable, CountsLargeBlocksByTheirBytes) {
+  PageTable table({64_MiB, {}, 64_MiB});
+  EXPECT_EQ(table.block_bytes(), kBlockBytes);
+  table.add_blocks(2, 1_MiB);
+  EXPECT_EQ(table.block_bytes(), kBlockBytes);
+  table.add_blocks(2, kMostBlockBytes);
+  EXPECT_EQ(table.block_bytes(), kMostBlockBytes);
+  table.populate({0});
+  table.populate({2});
+  EXPECT_EQ(table.used(Tier::device), 1_MiB + kMostBlockBytes);
+  table.check_invariants();
+}
+
 TEST(PageTable, TheVictimIsDeadIfAnyElseTheLeastRecentlyMigrated) {
   PageTable table = table_of(4);
   for (std::uint32_t block = 0; block < 4; ++block) {

@@ -56,7 +56,9 @@ struct BlockRange {
   friend constexpr bool operator==(BlockRange, BlockRange) = default;
 };
 
-// The unit of residency is at most this large; in real machines it is exactly this.
+// The unit of residency: at most so large in the simulator, exactly so on the CPU, at least so on a GPU. A run on a GPU
+// has blocks of one size, which its machine knows.
 inline constexpr Bytes kBlockBytes = 2_MiB;
+inline constexpr Bytes kMostBlockBytes = 32_MiB;
 
 }  // namespace spillway

@@ -35,8 +35,12 @@ struct Block {
 
 class Builder {
  public:
-  Builder(const Trace& trace, const Lifetimes& lifetimes, const Places& places)
-      : trace_(trace), lifetimes_(lifetimes), places_(places) {}
+  Builder(const Trace& trace, const Lifetimes& lifetimes, const Places& places, Bytes block_bytes)
+      : trace_(trace),
+        lifetimes_(lifetimes),
+        places_(places),
+        block_bytes_(block_bytes),
+        most_in_row_(static_cast<std::uint32_t>(std::max<std::uint64_t>(kMostInRow.value / block_bytes.value, 1))) {}
 
   BlockTrace build() {
     follow_lives();
@@ -44,7 +48,7 @@ class Builder {
     for (auto block = blocks_.begin(); block != blocks_.end();) {
       const auto first = block;
       std::uint32_t count = 0;
-      while (block != blocks_.end() && count < kMostBlocksInRow && block->first == first->first + count &&
+      while (block != blocks_.end() && count < most_in_row_ && block->first == first->first + count &&
              block->second.used_like(first->second))
         ++block, ++count;
       add_row({{first->first}, count}, first->second);
@@ -70,9 +74,9 @@ class Builder {
     const auto place = places_[tensor.value];
     if (!place || begin == end) return;
     CHECK(begin <= end && end <= trace_[tensor].bytes);
-    const std::uint64_t last = (*place + end.value - 1) / kBlockBytes.value;
+    const std::uint64_t last = (*place + end.value - 1) / block_bytes_.value;
     CHECK(last < UINT32_MAX);
-    for (std::uint64_t block = (*place + begin.value) / kBlockBytes.value; block <= last; ++block)
+    for (std::uint64_t block = (*place + begin.value) / block_bytes_.value; block <= last; ++block)
       call(blocks_[static_cast<std::uint32_t>(block)]);
   }
 
@@ -152,10 +156,10 @@ class Builder {
   }
 
   TensorId add(BlockRange blocks, std::span<const Use> uses, std::optional<std::uint32_t> death, TensorKind kind) {
-    CHECK(blocks.count > 0 && blocks.count <= kMostBlocksInRow);
+    CHECK(blocks.count > 0 && blocks.count <= most_in_row_);
     CHECK(result_.homes.size() == result_.trace.tensors.size());
     const TensorId tensor{static_cast<std::uint32_t>(result_.homes.size())};
-    const Bytes bytes = kBlockBytes * blocks.count;
+    const Bytes bytes = block_bytes_ * blocks.count;
     result_.homes.push_back(blocks);
     result_.trace.tensors.push_back({.name = fmt::format("blocks {} to {}", blocks.first.value, blocks.end().value - 1),
                                      .bytes = bytes,
@@ -174,15 +178,17 @@ class Builder {
   const Trace& trace_;
   const Lifetimes& lifetimes_;
   const Places& places_;
+  Bytes block_bytes_;
+  std::uint32_t most_in_row_;  // blocks
   std::map<std::uint32_t, Block> blocks_;
   BlockTrace result_;
 };
 
 }  // namespace
 
-BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places) {
+BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places, Bytes block_bytes) {
   CHECK(places.size() == trace.tensors.size() && lifetimes.tensors.size() == trace.tensors.size());
-  return Builder(trace, lifetimes, places).build();
+  return Builder(trace, lifetimes, places, block_bytes).build();
 }
 
 std::vector<TensorId> replaced_tensors(const Trace& trace, Bytes at_least) {

@@ -15,8 +15,8 @@ namespace spillway {
 // By TensorId; nothing for tensors that are not to be planned for.
 using Places = std::vector<std::optional<std::uint64_t>>;
 
-// Longer rows are cut, so that a part can leave or come back by itself.
-inline constexpr std::uint32_t kMostBlocksInRow = 8;
+// Longer rows are cut, so that a part can leave or come back by itself. A row has one block at least.
+inline constexpr Bytes kMostInRow = 16_MiB;
 
 // A trace as a run's memory sees it. Tensors share blocks at their ends, and one block serves several tensors one after
 // the other, so what can move is not a tensor but a row of blocks that are used alike: those are the tensors here. They
@@ -28,7 +28,7 @@ struct BlockTrace {
 
 // Bytes that are carried into the next iteration must lie where they are found there. Time grows with the blocks that
 // all accesses touch.
-BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places);
+BlockTrace block_trace(const Trace& trace, const Lifetimes& lifetimes, const Places& places, Bytes block_bytes);
 
 // Those of so many bytes that are carried into the next iteration under another id, and what they become there: they
 // lie elsewhere each time, so that no plan can name their blocks.

@@ -16,8 +16,8 @@ namespace {
 
 using Blocks = std::set<std::uint32_t>;
 
-void add_blocks(Blocks& blocks, std::uint64_t begin, std::uint64_t end) {
-  for (std::uint64_t block = begin / kBlockBytes.value; block * kBlockBytes.value < end; ++block)
+void add_blocks(Blocks& blocks, Bytes block_bytes, std::uint64_t begin, std::uint64_t end) {
+  for (std::uint64_t block = begin / block_bytes.value; block * block_bytes.value < end; ++block)
     blocks.insert(static_cast<std::uint32_t>(block));
 }
 
@@ -36,9 +36,11 @@ Places all_places(const Trace& trace, const Placement& placement) {
 struct Case {
   Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 6, .bytes_most = 12 << 20});
   Lifetimes lifetimes = analyse_lifetimes(trace);
-  Placement placement = place_births(trace, lifetimes, Bytes{*rc::gen::element<std::uint64_t>(0, 4096, 1 << 20)});
+  Bytes block_bytes = *rc::gen::element(kBlockBytes, 4_MiB, kMostBlockBytes);
+  Placement placement =
+      place_births(trace, lifetimes, Bytes{*rc::gen::element<std::uint64_t>(0, 4096, 1 << 20)}, block_bytes);
   Places places = all_places(trace, placement);
-  BlockTrace blocks = block_trace(trace, lifetimes, places);
+  BlockTrace blocks = block_trace(trace, lifetimes, places, block_bytes);
 };
 
 TEST(BlockTraceProperty, IsAValidTraceOfTheSameKernels) {
@@ -52,15 +54,20 @@ TEST(BlockTraceProperty, IsAValidTraceOfTheSameKernels) {
 }
 
 TEST(BlockTrace, LongRowsAreCut) {
-  constexpr Bytes kBytes = kBlockBytes * (2 * kMostBlocksInRow + 3);
-  Trace trace{.name = "one", .source = "test"};
-  trace.tensors.push_back({.name = "w", .bytes = kBytes, .kind = TensorKind::weight, .persistent = true});
-  trace.kernels.push_back({.name = "k", .phase = Phase::forward, .duration = {1}, .reads = {{{0}, {}, kBytes}}});
-  const BlockTrace blocks = block_trace(trace, analyse_lifetimes(trace), {0});
-  EXPECT_EQ(blocks.homes,
-            (std::vector<BlockRange>{
-                {{0}, kMostBlocksInRow}, {{kMostBlocksInRow}, kMostBlocksInRow}, {{2 * kMostBlocksInRow}, 3}}));
-  EXPECT_EQ(blocks.trace.kernels.front().reads.size(), 3u);
+  const auto homes_with = [](Bytes block_bytes, std::uint32_t blocks) {
+    const Bytes bytes = block_bytes * blocks;
+    Trace trace{.name = "one", .source = "test"};
+    trace.tensors.push_back({.name = "w", .bytes = bytes, .kind = TensorKind::weight, .persistent = true});
+    trace.kernels.push_back({.name = "k", .phase = Phase::forward, .duration = {1}, .reads = {{{0}, {}, bytes}}});
+    const BlockTrace made = block_trace(trace, analyse_lifetimes(trace), {0}, block_bytes);
+    EXPECT_EQ(made.trace.kernels.front().reads.size(), made.homes.size());
+    for (std::size_t row = 0; row < made.homes.size(); ++row)
+      EXPECT_EQ(made.trace.tensors[row].bytes, block_bytes * made.homes[row].count);
+    return made.homes;
+  };
+  EXPECT_EQ(homes_with(kBlockBytes, 19), (std::vector<BlockRange>{{{0}, 8}, {{8}, 8}, {{16}, 3}}));
+  EXPECT_EQ(homes_with(8_MiB, 3), (std::vector<BlockRange>{{{0}, 2}, {{2}, 1}}));
+  EXPECT_EQ(homes_with(32_MiB, 2), (std::vector<BlockRange>{{{0}, 1}, {{1}, 1}})) << "a row has one at least";
 }
 
 TEST(BlockTraceProperty, KernelsUseTheBlocksThatTheirTensorsLieIn) {
@@ -74,7 +81,7 @@ TEST(BlockTraceProperty, KernelsUseTheBlocksThatTheirTensorsLieIn) {
         Blocks expected, seen;
         for (const Access& access : accesses(random.trace))
           if (const auto place = random.places[access.tensor.value])
-            add_blocks(expected, *place + access.begin.value, *place + access.end.value);
+            add_blocks(expected, random.block_bytes, *place + access.begin.value, *place + access.end.value);
         for (const Access& access : accesses(random.blocks.trace)) {
           const BlockRange home = random.blocks.homes[access.tensor.value];
           for (BlockId block = home.first; block < home.end(); ++block.value)
@@ -126,7 +133,7 @@ TEST(BlockTraceProperty, BlocksLiveAsLongAsTheirTensors) {
     const auto count = [&](TensorId tensor, int change) {
       Blocks blocks;
       if (const auto place = random.places[tensor.value])
-        add_blocks(blocks, *place, *place + random.trace[tensor].bytes.value);
+        add_blocks(blocks, random.block_bytes, *place, *place + random.trace[tensor].bytes.value);
       for (const std::uint32_t block : blocks) tensors[block] += change;
     };
     std::map<std::uint32_t, int> rows;
@@ -157,8 +164,8 @@ TEST(PlacementProperty, DoesNotDependOnTimes) {
     const Case random;
     Trace slower = random.trace;
     for (Kernel& kernel : slower.kernels) kernel.duration.value = *rc::gen::inRange<std::uint64_t>(1, 1'000'000);
-    const Placement other = place_births(slower, random.lifetimes, {});
-    RC_ASSERT(other.places == place_births(random.trace, random.lifetimes, {}).places);
+    const Placement other = place_births(slower, random.lifetimes, {}, random.block_bytes);
+    RC_ASSERT(other.places == place_births(random.trace, random.lifetimes, {}, random.block_bytes).places);
   }));
 }
 

@@ -19,8 +19,8 @@ enum class Part : std::uint8_t { carried, long_lived, passing };
 
 class Placer {
  public:
-  Placer(const Trace& trace, const Lifetimes& lifetimes, Bytes least)
-      : trace_(trace), lifetimes_(lifetimes), parts_(trace.tensors.size()) {
+  Placer(const Trace& trace, const Lifetimes& lifetimes, Bytes least, Bytes block_bytes)
+      : trace_(trace), lifetimes_(lifetimes), block_bytes_(block_bytes), parts_(trace.tensors.size()) {
     result_.places.resize(trace.tensors.size());
     choose_parts(least);
   }
@@ -82,7 +82,7 @@ class Placer {
     std::uint64_t end = 0;
     for (std::size_t part = 0; part < spaces_.size(); ++part) {
       begins[part] = end;
-      end += (spaces_[part].end + kBlockBytes.value - 1) / kBlockBytes.value * kBlockBytes.value;
+      end += (spaces_[part].end + block_bytes_.value - 1) / block_bytes_.value * block_bytes_.value;
     }
     result_.bytes = {end};
     for (std::uint32_t t = 0; t < trace_.tensors.size(); ++t)
@@ -95,6 +95,7 @@ class Placer {
 
   const Trace& trace_;
   const Lifetimes& lifetimes_;
+  Bytes block_bytes_;
   std::vector<std::optional<Part>> parts_;  // by tensor; nothing for what is not placed
   std::array<Space, 3> spaces_;
   Placement result_;
@@ -102,9 +103,9 @@ class Placer {
 
 }  // namespace
 
-Placement place_births(const Trace& trace, const Lifetimes& lifetimes, Bytes least) {
+Placement place_births(const Trace& trace, const Lifetimes& lifetimes, Bytes least, Bytes block_bytes) {
   CHECK(lifetimes.tensors.size() == trace.tensors.size() && lifetimes.births.size() == trace.kernels.size());
-  return Placer(trace, lifetimes, least).place();
+  return Placer(trace, lifetimes, least, block_bytes).place();
 }
 
 }  // namespace spillway

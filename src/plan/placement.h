@@ -17,6 +17,6 @@ struct Placement {
 // Three parts, each filled best fit in the order of the kernels: what goes on into the next iteration (at places of its
 // own), what nobody uses for a good while, and so may move, and what comes and goes. So blocks that stay away long are
 // not shared with such as are used all the time. Does not depend on times.
-Placement place_births(const Trace& trace, const Lifetimes& lifetimes, Bytes least);
+Placement place_births(const Trace& trace, const Lifetimes& lifetimes, Bytes least, Bytes block_bytes);
 
 }  // namespace spillway

@@ -47,6 +47,7 @@ struct RunReport {
   struct Gpu {
     std::string device, name;  // "cuda:0", "NVIDIA H200"
     int cuda_version = 0;      // the newest that the driver knows: 12080 is 12.8
+    Bytes block_bytes;
     Bytes pinned_budget;
     bool strict = false;  // each launch was checked
     GpuFigures figures;

@@ -98,6 +98,7 @@ Json gpu(const RunReport& report) {
   if (!report.gpu) return nullptr;
   Json object{{"name", report.gpu->name},
               {"cuda_version", cuda_version_text(*report.gpu)},
+              {"block_bytes", report.gpu->block_bytes.value},
               {"pinned_budget_bytes", report.gpu->pinned_budget.value},
               {"strict", report.gpu->strict}};
   add(object, report.gpu->figures);

@@ -228,12 +228,12 @@ void add_memory(const RunReport& report, Lines& lines) {
                                                              : "numpy, mapped files, shared memory"));
 }
 
-// "41 launches waited for memory; 1,200 blocks mapped or unmapped, 61 us each; 1.2 GiB pinned of 8 GiB"
+// "41 launches waited for memory; 1,200 blocks of 2 MiB mapped or unmapped, 61 us each; 1.2 GiB pinned of 8 GiB"
 std::string gpu_text(const RunReport::Gpu& gpu) {
   const GpuFigures& figures = gpu.figures;
-  std::string text =
-      fmt::format("{} waited for memory; {} mapped or unmapped", plural(figures.held_launches, "launch", "launches"),
-                  plural(figures.mappings, "block", "blocks"));
+  std::string text = fmt::format("{} waited for memory; {} of {} mapped or unmapped",
+                                 plural(figures.held_launches, "launch", "launches"),
+                                 plural(figures.mappings, "block", "blocks"), to_text(gpu.block_bytes));
   if (figures.mappings > 0) text += fmt::format(", {} each", to_text(Nanos{figures.mapping.value / figures.mappings}));
   text += fmt::format("; {} of host memory pinned of {}", to_text(figures.pinned_peak), to_text(gpu.pinned_budget));
   if (figures.blind_launches > 0)

@@ -384,6 +384,7 @@ TEST_F(RunReportTest, SaysWhatAGpuDid) {
   report.gpu = RunReport::Gpu{.device = "cuda:1",
                               .name = "NVIDIA H200",
                               .cuda_version = 12080,
+                              .block_bytes = 8_MiB,
                               .pinned_budget = 8_GiB,
                               .strict = true,
                               .figures = {.held_launches = 41,
@@ -395,7 +396,7 @@ TEST_F(RunReportTest, SaysWhatAGpuDid) {
   const std::string text = to_table(report);
   EXPECT_TRUE(text.contains("cuda:1, NVIDIA H200 (its driver knows CUDA 12.8)")) << text;
   EXPECT_TRUE(
-      text.contains("41 launches waited for memory; 200 blocks mapped or unmapped, 60 us each; 1 GiB of host "
+      text.contains("41 launches waited for memory; 200 blocks of 8 MiB mapped or unmapped, 60 us each; 1 GiB of host "
                     "memory pinned of 8 GiB; 1 launch outside of operators may have touched more"))
       << text;
   EXPECT_TRUE(text.contains("strict: 2 launches were checked")) << text;
@@ -404,6 +405,7 @@ TEST_F(RunReportTest, SaysWhatAGpuDid) {
   EXPECT_EQ(object["device"], "cuda:1");
   EXPECT_EQ(object["gpu"]["checked_launches"], 2);
   EXPECT_EQ(object["gpu"]["strict"], true);
+  EXPECT_EQ(object["gpu"]["block_bytes"], 8 << 20);
   EXPECT_EQ(object["gpu"]["mapping_seconds"], 0.012);
   EXPECT_TRUE(object["eviction_path"].is_null());
   report.made_tensors = false;

@@ -36,8 +36,8 @@ MovedBytes BlockTraffic::moved(std::uint64_t offset, Bytes bytes) const {
   MovedBytes sum;
   const std::uint64_t end = offset + bytes.value;
   for (std::uint64_t at = offset; at < end;) {
-    const std::uint64_t block = at / kBlockBytes.value;
-    const std::uint64_t next = std::min(end, (block + 1) * kBlockBytes.value);
+    const std::uint64_t block = at / block_bytes_.value;
+    const std::uint64_t next = std::min(end, (block + 1) * block_bytes_.value);
     const auto part = [&](const std::atomic<std::uint64_t>& pieces) {
       return Bytes{(next - at) * pieces.load(std::memory_order_relaxed) / kPiecesPerBlock};
     };

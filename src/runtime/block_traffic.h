@@ -27,7 +27,8 @@ struct MovedBytes {
 // whatever else lies in them. The run loop's thread counts; any thread may ask.
 class BlockTraffic final : public Observer {
  public:
-  explicit BlockTraffic(std::uint32_t blocks) : blocks_(blocks), counts_(new Counts[blocks]{}) {}
+  BlockTraffic(std::uint32_t blocks, Bytes block_bytes)
+      : blocks_(blocks), block_bytes_(block_bytes), counts_(new Counts[blocks]{}) {}
 
   // A move counts when it is done: many are called back. Clean ones down do not, though the machine writes what of them
   // it finds changed.
@@ -38,7 +39,7 @@ class BlockTraffic final : public Observer {
   MovedBytes moved(std::uint64_t offset, Bytes bytes) const;
 
  private:
-  struct Counts {  // in pieces
+  struct Counts {  // in pieces, as many as a block has of them where it can be split
     std::atomic<std::uint64_t> all{0}, waited_for{0};
   };
   struct UnderWay {
@@ -47,6 +48,7 @@ class BlockTraffic final : public Observer {
   };
 
   std::uint32_t blocks_;
+  Bytes block_bytes_;
   std::unique_ptr<Counts[]> counts_;                       // by block
   std::unordered_map<std::uint32_t, UnderWay> under_way_;  // by move; the run loop's
 };

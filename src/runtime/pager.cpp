@@ -36,8 +36,8 @@ Pager::Pager(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* 
       device_(std::move(device)),
       cpu_(cpu),
       journal_(std::move(journal)),
-      traffic_(machine().blocks()),
-      heap_(machine().blocks()),
+      traffic_(machine().blocks(), machine().block_bytes()),
+      heap_(machine().blocks(), machine().block_bytes()),
       guard_(guard_forks()),
       loop_(*device_, config_, journal_.get(), {&traffic_}) {}
 
@@ -87,7 +87,7 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
   auto proposed = place ? heap_.propose_at(*place, wanted) : std::nullopt;
   if (!proposed) proposed = heap_.propose(wanted);
   if (!proposed) {
-    const bool fits = device_->could_store(heap_.blocks_in_use() + wanted.value / kBlockBytes.value);
+    const bool fits = device_->could_store(heap_.blocks_in_use() + wanted.value / block_bytes().value);
     return device_->no_room(
         wanted, tensors(), fits ? "no hole between the tensors' addresses is that large; free some tensors first" : "");
   }
@@ -108,7 +108,8 @@ Result<void*> Pager::allocate(std::size_t bytes, std::optional<std::uint64_t> pl
 std::optional<BlockRange> Pager::set_apart(Bytes bytes) {
   const MutexLock lock(mutex_);
   take_ended_apart();
-  return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + kBlockBytes.value - 1) / kBlockBytes.value));
+  const std::uint64_t block = block_bytes().value;
+  return heap_.set_apart(static_cast<std::uint32_t>((bytes.value + block - 1) / block));
 }
 
 void Pager::end_apart(BlockRange apart) {
@@ -181,12 +182,13 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
   bool all_there = true;
+  const std::uint64_t block = block_bytes().value;
   for (const ByteExtent& extent : extents) {
     if (extent.bytes == 0 || !contains(extent.begin)) continue;
     const std::uint64_t begin = place_of(extent.begin);
     const std::uint64_t last = begin + std::min<std::uint64_t>(extent.bytes, machine().bytes().value - begin) - 1;
-    const auto first = static_cast<std::uint32_t>(begin / kBlockBytes.value);
-    const BlockRange blocks{{first}, static_cast<std::uint32_t>(last / kBlockBytes.value) - first + 1};
+    const auto first = static_cast<std::uint32_t>(begin / block);
+    const BlockRange blocks{{first}, static_cast<std::uint32_t>(last / block) - first + 1};
     accesses.push_back({blocks, extent.tensor, extent.writes, extent.sparse});
     if (extent.sparse) continue;  // What of it is touched nobody knows: it is left to faults.
     all_there = all_there && machine().are_there(blocks);

@@ -74,6 +74,7 @@ class Pager {
   // So that all that it stores has its place on the SSD, whose file system is waited for. What has none gives way.
   void make_room_for(const FollowedPlan& plan);
   std::uint32_t device_blocks() const { return machine().device_blocks(); }
+  Bytes block_bytes() const { return machine().block_bytes(); }
   // The most so far in which small tensors lived, which no plan moves.
   std::uint32_t small_blocks() const { return small_blocks_; }
 

@@ -51,7 +51,8 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
   PlanningInput input{.id = {++plans_made_},
                       .iteration = std::move(iteration),
                       .machine = machine(),
-                      .budget = kBlockBytes * pager_.device_blocks(),
+                      .budget = pager_.block_bytes() * pager_.device_blocks(),
+                      .block_bytes = pager_.block_bytes(),
                       .policy = policy_,
                       .given = given_ ? &*given_ : nullptr,
                       .places = places_};
@@ -61,7 +62,7 @@ void Planning::submit(RecordedIteration iteration, const Recorder::Progress& pro
     const bool planned = tensor.persistent && tensor.bytes >= TensorHeap::kLarge;
     input.persistent.push_back(planned ? place_of(input.iteration.storages[t]) : std::nullopt);
   }
-  input.unplanned = kBlockBytes * pager_.small_blocks() + kSpareMemory;
+  input.unplanned = pager_.block_bytes() * pager_.small_blocks() + spare_memory(pager_.block_bytes());
   input.machine.device.memory = excess(input.budget, input.unplanned);
   // What nobody uses has left the device first, for host memory while that had room, and stays there.
   const Bytes stays = std::min(beside, pager_.stats().held[Tier::host]);

@@ -14,10 +14,11 @@
 namespace spillway {
 namespace {
 
-// With so many planned blocks in flight on a link no more moves are started: one of 16 waits behind one of 16, so that
-// the disk has work while blocks are mapped, and no more, since what is in flight keeps its turn. A small device, whose
-// moves are smaller, has a quarter of its blocks.
-constexpr std::uint32_t kPlannedInFlight = 17;
+// The most that one move carries, in blocks: as many bytes whatever their size.
+std::uint32_t most_in_move(Bytes block_bytes) {
+  const std::uint64_t blocks = (kBlockBytes * MigrationOptions{}.chunk_blocks).value / block_bytes.value;
+  return static_cast<std::uint32_t>(std::max<std::uint64_t>(blocks, 1));
+}
 
 }  // namespace
 
@@ -45,7 +46,11 @@ void RunLoop::run() noexcept {
   options.migration.splits_blocks = machine.has_pieces();
   if (!machine.has_pieces()) options.window_blocks = machine.device_blocks();
   options.migration.host_keeps_copies = machine.copies_to_host();
-  options.migration.planned_in_flight = std::clamp(machine.device_blocks() / 4, 1u, kPlannedInFlight);
+  options.migration.chunk_blocks = most_in_move(machine.block_bytes());
+  // With so many planned blocks in flight on a link no more moves are started: one waits behind another, so that the
+  // disk has work while blocks are mapped, and no more, since what is in flight keeps its turn. A small device, whose
+  // moves are smaller, has a quarter of its blocks.
+  options.migration.planned_in_flight = std::clamp(machine.device_blocks() / 4, 1u, options.migration.chunk_blocks + 1);
   std::vector<Observer*> observers = observers_;
   std::optional<JournalObserver> journal;
   if (journal_ != nullptr) {

@@ -92,7 +92,7 @@ Result<SimulationResult> simulate_run(const RunIteration& iteration, const Plann
                                       const Plan* plan) {
   traits.keeps_copies |= input.policy.without_plan->traits.keeps_copies;  // The run does, whatever plan it follows.
   MachineModel machine = input.machine;
-  machine.device.memory += kSpareMemory;
+  machine.device.memory += spare_memory(input.block_bytes);
   return simulate(iteration.all, iteration.lifetimes, machine, traits, plan, Foreknowledge::iteration);
 }
 
@@ -117,7 +117,7 @@ Result<std::optional<Best>> candidate_of(const Policy& policy, Bytes counted_on,
 // iteration only, and half of all at least. A little has room in the spare blocks.
 Bytes memory_for_plans(const RunIteration& iteration, const PlanningInput& input) {
   const Bytes all = input.machine.device.memory, replaced = iteration.replaced;
-  return replaced <= kSpareMemory ? all : excess(all, Bytes{std::min(replaced, all).value / 2});
+  return replaced <= spare_memory(input.block_bytes) ? all : excess(all, Bytes{std::min(replaced, all).value / 2});
 }
 
 std::unexpected<Error> too_little_for(std::string_view whom, const std::string& refused, const PlanningInput& input) {
@@ -127,7 +127,7 @@ std::unexpected<Error> too_little_for(std::string_view whom, const std::string& 
           ? fmt::format(
                 "what no plan moves (small tensors, mostly) takes {} of the device's {}; raise "
                 "--device-memory to {}MiB at least",
-                to_text(input.unplanned), to_text(input.budget), (input.unplanned + kBlockBytes).value >> 20)
+                to_text(input.unplanned), to_text(input.budget), (input.unplanned + input.block_bytes).value >> 20)
           : fmt::format(
                 "what a plan may count on is too little for {}: {} of the device's {}, and {} on "
                 "the SSD; raise --device-memory or --ssd-capacity",
@@ -233,15 +233,16 @@ RunPlan run_plan(PlanId id, Plan commands, BlockTrace blocks) {
 }
 
 // Addresses for what the iteration makes.
-Result<BirthPlaces> place(const Trace& trace, const Lifetimes& lifetimes, const SetApart& set_apart) {
-  Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
+Result<BirthPlaces> place(const Trace& trace, const Lifetimes& lifetimes, Bytes block_bytes,
+                          const SetApart& set_apart) {
+  Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge, block_bytes);
   const auto apart = set_apart(placement.bytes);
   if (!apart)
     return fail(Errc::unavailable, fmt::format("there are no addresses left for {} bytes of tensors at planned places",
                                                placement.bytes.value));
-  CHECK(kBlockBytes * apart->count >= placement.bytes);
+  CHECK(block_bytes * apart->count >= placement.bytes);
   for (auto& place : placement.places)
-    if (place) *place += kBlockBytes.value * apart->first.value;
+    if (place) *place += block_bytes.value * apart->first.value;
   return BirthPlaces{std::move(placement.places), *apart};
 }
 
@@ -274,23 +275,29 @@ Bytes most_small(const Trace& trace, const Lifetimes& lifetimes) {
 
 }  // namespace
 
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
-                                        std::span<const Bytes> budgets, const std::function<bool()>& goes_on) {
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, Bytes block_bytes,
+                                        const RunPolicy& policy, std::span<const Bytes> budgets,
+                                        const std::function<bool()>& goes_on) {
   TRY_VOID(validate(trace, "the iteration recorded"));
   const Lifetimes lifetimes = analyse_lifetimes(trace);
-  const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge);
+  const Placement placement = place_births(trace, lifetimes, TensorHeap::kLarge, block_bytes);
   std::uint64_t end = placement.bytes.value;
   Places places = packed(trace, end);
   for (std::uint32_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = placement.places[t];
-  const Bytes unplanned = most_small(trace, lifetimes) + kSpareMemory;
-  const BlockTrace blocks = block_trace(trace, lifetimes, places);
+  const Bytes unplanned = most_small(trace, lifetimes) + spare_memory(block_bytes);
+  const BlockTrace blocks = block_trace(trace, lifetimes, places, block_bytes);
   const RunIteration iteration = run_iteration(blocks.trace, trace);
   std::vector<Prediction> predictions;
   for (const Bytes budget : budgets) {
     machine.device.memory = excess(budget, unplanned);
-    TRY(const auto best,
-        best_of(iteration, {.machine = machine, .budget = budget, .unplanned = unplanned, .policy = policy}, goes_on));
+    TRY(const auto best, best_of(iteration,
+                                 {.machine = machine,
+                                  .budget = budget,
+                                  .block_bytes = block_bytes,
+                                  .unplanned = unplanned,
+                                  .policy = policy},
+                                 goes_on));
     Prediction& prediction = predictions.emplace_back();
     prediction.device = budget;
     if (!best) continue;
@@ -308,7 +315,7 @@ Result<PlanningResult> plan_run(const PlanningInput& input, const SetApart& set_
   if (input.places) {
     proposed->places = *input.places;
   } else {
-    TRY(proposed->places, place(trace, lifetimes, set_apart));
+    TRY(proposed->places, place(trace, lifetimes, input.block_bytes, set_apart));
   }
   Places places = proposed->places.places;
   CHECK(places.size() == trace.tensors.size() && input.persistent.size() == trace.tensors.size());
@@ -320,7 +327,7 @@ Result<PlanningResult> plan_run(const PlanningInput& input, const SetApart& set_
   }
   for (std::size_t t = 0; t < places.size(); ++t)
     if (!places[t]) places[t] = input.persistent[t];
-  BlockTrace blocks = block_trace(trace, lifetimes, places);
+  BlockTrace blocks = block_trace(trace, lifetimes, places, input.block_bytes);
   const RunIteration iteration = run_iteration(blocks.trace, trace);
   PlanningResult planned;
   std::optional<Best> best;

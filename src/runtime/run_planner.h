@@ -21,7 +21,7 @@
 namespace spillway {
 
 // Memory of the device that no plan counts on: what is on its way takes a place at both of its ends.
-inline constexpr Bytes kSpareMemory = kBlockBytes * 8;
+constexpr Bytes spare_memory(Bytes block_bytes) { return block_bytes * 8; }
 
 // Where a plan puts what its iteration makes.
 struct BirthPlaces {
@@ -36,7 +36,8 @@ struct PlanningInput {
   Places persistent{};   // where the tensors that persist lie; nothing for those that no plan moves
   MachineModel machine;  // its device's memory is the most that a plan may count on
   Bytes budget;          // all of the device's memory
-  Bytes unplanned{};     // of that, what no plan counts on
+  Bytes block_bytes = kBlockBytes;
+  Bytes unplanned{};  // of that, what no plan counts on
   RunPolicy policy;
   const GivenPlan* given = nullptr;     // to be followed if it is for this iteration
   std::optional<BirthPlaces> places{};  // of what this iteration makes, if it was planned for before
@@ -63,8 +64,9 @@ struct Prediction {
   std::string policy;              // empty: nothing would move
 };
 // For each budget; `goes_on` is asked before each planning, and it fails when the user does not want to wait any more.
-Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, const RunPolicy& policy,
-                                        std::span<const Bytes> budgets, const std::function<bool()>& goes_on);
+Result<std::vector<Prediction>> predict(const Trace& trace, MachineModel machine, Bytes block_bytes,
+                                        const RunPolicy& policy, std::span<const Bytes> budgets,
+                                        const std::function<bool()>& goes_on);
 
 // Addresses for so many bytes, or nothing if there are not enough.
 using SetApart = std::function<std::optional<BlockRange>(Bytes)>;

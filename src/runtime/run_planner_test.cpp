@@ -25,15 +25,17 @@
 namespace spillway {
 namespace {
 
-PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_t percent) {
+PlanningInput input_of(const Trace& trace, std::string_view policy, std::uint64_t percent,
+                       Bytes block_bytes = kBlockBytes) {
   PlanningInput input;
+  input.block_bytes = block_bytes;
   input.iteration.trace = trace;
   input.machine = *load_machine("a100");
   input.policy = *run_policy(policy);
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   input.iteration.births = lifetimes.births;
   input.iteration.signatures.resize(trace.kernels.size());
-  std::uint64_t end = 1'000 * kBlockBytes.value;
+  std::uint64_t end = 1'000 * block_bytes.value;
   for (const Tensor& tensor : trace.tensors) {
     input.persistent.push_back(tensor.persistent ? std::optional(end) : std::nullopt);
     end += tensor.bytes.value;
@@ -53,7 +55,9 @@ Trace training(std::uint64_t seed) { return random_trace(seed, {.layers_most = 8
 TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
   EXPECT_TRUE(rc::check([] {
     const Trace trace = training(*rc::gen::arbitrary<std::uint64_t>());
-    const PlanningInput input = input_of(trace, "g10", *rc::gen::inRange<std::uint64_t>(40, 90));
+    const std::uint64_t percent = *rc::gen::inRange<std::uint64_t>(40, 90);
+    const Bytes block_bytes = *rc::gen::element(kBlockBytes, 4_MiB);
+    const PlanningInput input = input_of(trace, "g10", percent, block_bytes);
     const auto proposed = plan_run(input, set_apart);
     if (!proposed) RC_ASSERT(proposed.error().message.contains("raise --device-memory"));
     if (!proposed || !proposed->plan) RC_DISCARD("nothing to plan, or too little memory");
@@ -64,9 +68,11 @@ TEST(RunPlannerProperty, WhatAPlanNamesLiesWhereItsTensorsDo) {
       for (std::size_t birth = 0; birth < plan.births[k].size(); ++birth)
         if (const auto place = plan.births[k][birth]) {
           const Bytes bytes = trace[input.iteration.births[k][birth]].bytes;
-          RC_ASSERT(*place >= kBlockBytes.value * kApart.first.value);
-          RC_ASSERT(*place + bytes.value <= kBlockBytes.value * kApart.end().value);
+          RC_ASSERT(*place >= block_bytes.value * kApart.first.value);
+          RC_ASSERT(*place + bytes.value <= block_bytes.value * kApart.end().value);
         }
+    for (std::size_t row = 0; row < plan.run.followed.homes.size(); ++row)
+      RC_ASSERT(plan.blocks.tensors[row].bytes == block_bytes * plan.run.followed.homes[row].count);
     for (const Eviction& eviction : plan.run.followed.commands.evictions) {
       RC_ASSERT(plan.run.attention.at_end[eviction.after.value]);
       RC_ASSERT(eviction.tensor.value < plan.run.followed.homes.size());
@@ -147,7 +153,7 @@ TEST(RunPlanner, AutoReckonsWithTheCopiesThatItsRunsKeep) {
     const Plan& plan = taken->plan->run.followed.commands;
     PolicyTraits traits = policy_by_name(plan.policy)->traits;
     MachineModel machine = input.machine;
-    machine.device.memory += kSpareMemory;
+    machine.device.memory += spare_memory(kBlockBytes);
     const auto seconds_with = [&](bool copies) {
       traits.keeps_copies = copies;
       const Trace all = with_tensors(taken->plan->blocks, trace, replaced_tensors(trace, TensorHeap::kLarge));
@@ -254,7 +260,8 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
   const Bytes peak = std::ranges::max(analyse_lifetimes(trace).live);
   const std::array budgets{peak * 3, peak, Bytes{peak.value / 2}, kBlockBytes};
-  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
+  const auto predicted =
+      predict(trace, *load_machine("a100"), kBlockBytes, *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   ASSERT_EQ(predicted->size(), budgets.size());
   EXPECT_EQ((*predicted)[0].iteration, ideal);
@@ -265,8 +272,9 @@ TEST(RunPlanner, PredictsThatLessMemoryTakesNoLessTime) {
   EXPECT_FALSE((*predicted)[3].iteration);
   for (int last : {0, 1, 7}) {  // also while it looks at one budget
     int asked = 0;
-    EXPECT_FALSE(predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [&] { return asked++ < last; }))
-        << last;
+    EXPECT_FALSE(predict(trace, *load_machine("a100"), kBlockBytes, *run_policy(kAuto), budgets, [&] {
+      return asked++ < last;
+    })) << last;
     EXPECT_EQ(asked, last + 1);
   }
 }
@@ -298,12 +306,13 @@ Trace averages(int weights, int count, Bytes bytes) {
   EXPECT_TRUE(validate(trace, "averages"));
   return trace;
 }
-constexpr Bytes kUnplanned = kSpareMemory + 512_KiB;
+constexpr Bytes kUnplanned = spare_memory(kBlockBytes) + 512_KiB;
 
 TEST(RunPlanner, PredictsWithRoomForWhatNoPlanMoves) {
   const Trace trace = averages(4, 1, 16_MiB);
   const std::array budgets{kUnplanned + 80_MiB, kUnplanned + 64_MiB, kUnplanned + 32_MiB, kUnplanned};
-  const auto predicted = predict(trace, *load_machine("a100"), *run_policy(kAuto), budgets, [] { return true; });
+  const auto predicted =
+      predict(trace, *load_machine("a100"), kBlockBytes, *run_policy(kAuto), budgets, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_EQ((*predicted)[0].policy, "") << "all weights have room beside both averages, in the spare blocks, too";
   EXPECT_EQ((*predicted)[0].iteration, Nanos{50'000'000});
@@ -351,8 +360,8 @@ TEST(RunPlanner, WhereNoPlanMovesAnythingPagingIsAsGood) {
   const auto proposed = plan_run(input, set_apart);
   ASSERT_TRUE(proposed) << proposed.error().message;
   EXPECT_FALSE(proposed->plan);
-  const auto predicted =
-      predict(trace, *load_machine("a100"), *run_policy("g10"), std::array{kUnplanned + 40_MiB}, [] { return true; });
+  const auto predicted = predict(trace, *load_machine("a100"), kBlockBytes, *run_policy("g10"),
+                                 std::array{kUnplanned + 40_MiB}, [] { return true; });
   ASSERT_TRUE(predicted);
   EXPECT_TRUE((*predicted)[0].iteration);
 }
@@ -361,7 +370,8 @@ TEST(RunPlanner, PredictsForThePolicyThatIsAskedFor) {
   const Trace trace = training(3);
   const std::array budgets{Bytes{std::ranges::max(analyse_lifetimes(trace).live).value / 2}, kBlockBytes};
   for (const std::string_view policy : {"g10-clean", "furthest-lean"}) {
-    const auto predicted = predict(trace, *load_machine("a100"), *run_policy(policy), budgets, [] { return true; });
+    const auto predicted =
+        predict(trace, *load_machine("a100"), kBlockBytes, *run_policy(policy), budgets, [] { return true; });
     ASSERT_TRUE(predicted);
     EXPECT_EQ((*predicted)[0].policy, policy);
     EXPECT_FALSE((*predicted)[1].iteration) << "too little";

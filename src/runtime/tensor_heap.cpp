@@ -10,21 +10,23 @@ namespace {
 constexpr Bytes kSmallGranule{64};  // what PyTorch wants its memory aligned to
 constexpr Bytes kLargeGranule{4096};
 
-std::uint64_t bytes_for_small(std::uint32_t blocks) { return kBlockBytes.value * std::max(blocks / 4, 1u); }
-
-TensorHeap::Place place_at(std::uint64_t offset, Bytes bytes) {
-  const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
-  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
-  return {offset, bytes, {}, {{first}, last - first + 1}};
-}
+Bytes for_small(std::uint32_t blocks, Bytes block_bytes) { return block_bytes * std::max(blocks / 4, 1u); }
 
 }  // namespace
 
-TensorHeap::TensorHeap(std::uint32_t blocks)
-    : small_{0, {Bytes{bytes_for_small(blocks)}, kSmallGranule}},
-      large_{bytes_for_small(blocks), {kBlockBytes * blocks - Bytes{bytes_for_small(blocks)}, kLargeGranule}},
+TensorHeap::TensorHeap(std::uint32_t blocks, Bytes block_bytes)
+    : block_bytes_(block_bytes),
+      small_{0, {for_small(blocks, block_bytes), kSmallGranule}},
+      large_{for_small(blocks, block_bytes).value,
+             {block_bytes * blocks - for_small(blocks, block_bytes), kLargeGranule}},
       tensors_(blocks) {
   CHECK(blocks >= 2);
+}
+
+TensorHeap::Place TensorHeap::place_at(std::uint64_t offset, Bytes bytes) const {
+  const auto first = static_cast<std::uint32_t>(offset / block_bytes_.value);
+  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / block_bytes_.value);
+  return {offset, bytes, {}, {{first}, last - first + 1}};
 }
 
 std::optional<TensorHeap::Place> TensorHeap::propose(Bytes bytes) {
@@ -40,7 +42,7 @@ std::optional<TensorHeap::Place> TensorHeap::propose(Bytes bytes) {
 
 std::optional<TensorHeap::Place> TensorHeap::propose_at(std::uint64_t offset, Bytes bytes) {
   CHECK(bytes > Bytes{});
-  if (bytes > kBlockBytes * tensors_.size()) return std::nullopt;  // Its blocks could not be counted.
+  if (bytes > block_bytes_ * tensors_.size()) return std::nullopt;  // Its blocks could not be counted.
   const auto apart = apart_with(offset);
   const Place place = place_at(offset, bytes);
   if (apart == apart_.end() || !apart->wanted || place.blocks.end() > apart->blocks.end()) return std::nullopt;
@@ -55,7 +57,7 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
   if (blocks == 0) return BlockRange{};
   const auto hole = large_.space.take(hole_bytes({{}, blocks}));
   if (!hole) return std::nullopt;
-  const std::uint64_t first = (large_.begin + *hole + kBlockBytes.value - 1) / kBlockBytes.value;
+  const std::uint64_t first = (large_.begin + *hole + block_bytes_.value - 1) / block_bytes_.value;
   CHECK(first + blocks <= tensors_.size());
   apart_.push_back({.blocks = {{static_cast<std::uint32_t>(first)}, blocks}, .hole = *hole, .taken = {}});
   return apart_.back().blocks;
@@ -63,14 +65,14 @@ std::optional<BlockRange> TensorHeap::set_apart(std::uint32_t blocks) {
 
 void TensorHeap::end_apart(BlockRange blocks) {
   if (blocks.count == 0) return;
-  const auto apart = apart_with(blocks.first.value * kBlockBytes.value);
+  const auto apart = apart_with(blocks.first.value * block_bytes_.value);
   CHECK(apart != apart_.end() && apart->blocks == blocks && apart->wanted);
   apart->wanted = false;
   end_if_empty(apart);
 }
 
 std::vector<TensorHeap::Apart>::iterator TensorHeap::apart_with(std::uint64_t offset) {
-  const BlockId block{static_cast<std::uint32_t>(offset / kBlockBytes.value)};
+  const BlockId block{static_cast<std::uint32_t>(offset / block_bytes_.value)};
   return std::ranges::find_if(apart_, [&](const Apart& apart) { return apart.blocks.contains(block); });
 }
 
@@ -155,12 +157,12 @@ void TensorHeap::check_invariants() const {
   CHECK(in_use == in_use_ && small == small_in_use_ && small_in_use_ <= most_small_);
   for (const Apart& apart : apart_) {
     CHECK(apart.wanted || !apart.taken.empty());
-    std::uint64_t free = apart.blocks.first.value * kBlockBytes.value;
+    std::uint64_t free = apart.blocks.first.value * block_bytes_.value;
     for (const auto& [offset, taken] : apart.taken) {
       CHECK(offset >= free);
       free = offset + taken;
     }
-    CHECK(free <= apart.blocks.end().value * kBlockBytes.value);
+    CHECK(free <= apart.blocks.end().value * block_bytes_.value);
   }
 }
 

@@ -30,7 +30,7 @@ class TensorHeap {
   // Smaller tensors lie among each other.
   static constexpr Bytes kLarge = 1_MiB;
 
-  explicit TensorHeap(std::uint32_t blocks);
+  TensorHeap(std::uint32_t blocks, Bytes block_bytes);
 
   // Finds a place; nothing is taken until commit(), which must follow or cancel().
   std::optional<Place> propose(Bytes bytes);
@@ -66,11 +66,13 @@ class TensorHeap {
     std::map<std::uint64_t, std::uint64_t> taken;  // offset -> bytes
     bool wanted = true;
   };
-  bool is_small(BlockId block) const { return kBlockBytes.value * block.value < large_.begin; }
+  bool is_small(BlockId block) const { return block_bytes_.value * block.value < large_.begin; }
+  Place place_at(std::uint64_t offset, Bytes bytes) const;
   std::vector<Apart>::iterator apart_with(std::uint64_t offset);
-  static Bytes hole_bytes(BlockRange blocks) { return kBlockBytes * (blocks.count + 1); }
+  Bytes hole_bytes(BlockRange blocks) const { return block_bytes_ * (blocks.count + 1); }
   void end_if_empty(std::vector<Apart>::iterator apart);
 
+  Bytes block_bytes_;
   Part small_, large_;
   std::vector<Apart> apart_;
   std::vector<std::uint32_t> tensors_;  // in each block

@@ -18,14 +18,14 @@ TensorHeap::Place put(TensorHeap& heap, Bytes bytes) {
 }
 
 TEST(TensorHeap, SmallTensorsShareABlock) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   put(heap, Bytes{100});
   put(heap, Bytes{4000});
   EXPECT_EQ(heap.blocks_in_use(), 1u);
 }
 
 TEST(TensorHeap, TheEndOfALargeTensorSharesItsBlockWithTheNext) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   const auto first = put(heap, 5_MiB);
   const auto second = put(heap, 5_MiB);
   EXPECT_EQ(heap.blocks_in_use(), 5u);
@@ -34,7 +34,7 @@ TEST(TensorHeap, TheEndOfALargeTensorSharesItsBlockWithTheNext) {
 }
 
 TEST(TensorHeap, AProposalSaysHowManyMoreBlocksItWouldUse) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   put(heap, 5_MiB);
   const auto proposed = heap.propose(5_MiB);
   ASSERT_TRUE(proposed);
@@ -44,7 +44,7 @@ TEST(TensorHeap, AProposalSaysHowManyMoreBlocksItWouldUse) {
 }
 
 TEST(TensorHeap, ADeadTensorGivesItsBlocksAndItsIdBack) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   const auto first = put(heap, 5_MiB);
   const auto gone = heap.remove(first.offset);
   ASSERT_TRUE(gone);
@@ -58,7 +58,7 @@ TEST(TensorHeap, ADeadTensorGivesItsBlocksAndItsIdBack) {
 
 TEST(TensorHeap, GivesAwayAllAddressesToTensorsOfOneSize) {
   for (const Bytes bytes : {1_MiB, 512_KiB}) {
-    TensorHeap heap(64);
+    TensorHeap heap(64, kBlockBytes);
     std::vector<TensorHeap::Place> places;
     while (const auto proposed = heap.propose(bytes)) places.push_back(heap.commit(*proposed));
     EXPECT_EQ(places.size(), 128_MiB .value / bytes.value);
@@ -68,7 +68,7 @@ TEST(TensorHeap, GivesAwayAllAddressesToTensorsOfOneSize) {
 }
 
 TEST(TensorHeap, WhatIsSetApartHoldsTensorsAtTheirPlacesOnly) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   const auto apart = heap.set_apart(10);
   ASSERT_TRUE(apart);
   const std::uint64_t begin = kBlockBytes.value * apart->first.value;
@@ -88,7 +88,7 @@ TEST(TensorHeap, WhatIsSetApartHoldsTensorsAtTheirPlacesOnly) {
 }
 
 TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   const auto apart = heap.set_apart(40);
   ASSERT_TRUE(apart);
   EXPECT_FALSE(heap.propose(40_MiB));
@@ -102,7 +102,7 @@ TEST(TensorHeap, WhatWasSetApartServesAllAfterItsLastTensor) {
 }
 
 TEST(TensorHeap, NothingCanBeSetApartAndGivenUp) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   const auto apart = heap.set_apart(0);
   ASSERT_TRUE(apart);
   EXPECT_EQ(apart->count, 0u);
@@ -110,13 +110,14 @@ TEST(TensorHeap, NothingCanBeSetApartAndGivenUp) {
 }
 
 TEST(TensorHeap, RefusesWhatIsLargerThanAllAddresses) {
-  TensorHeap heap(64);
+  TensorHeap heap(64, kBlockBytes);
   EXPECT_FALSE(heap.propose(Bytes{UINT64_MAX - 5}));
   EXPECT_FALSE(heap.propose(200_MiB));
 }
 
 RC_GTEST_PROP(TensorHeap, CountsWhatLivesInItWhateverComesAndGoes, (const std::vector<std::uint32_t>& choices)) {
-  TensorHeap heap(32);
+  const Bytes block_bytes = *rc::gen::element(kBlockBytes, 8_MiB);
+  TensorHeap heap(32, block_bytes);
   std::vector<std::uint64_t> offsets;
   std::vector<BlockRange> apart;
   const auto keep = [&](const std::optional<TensorHeap::Place>& proposed, bool is_committed) {
@@ -136,7 +137,7 @@ RC_GTEST_PROP(TensorHeap, CountsWhatLivesInItWhateverComesAndGoes, (const std::v
         if (const auto range = heap.set_apart(1 + choice % 4)) apart.push_back(*range);
         break;
       case 3:
-        if (!apart.empty()) keep(heap.propose_at(apart.back().first.value * kBlockBytes.value, bytes), is_committed);
+        if (!apart.empty()) keep(heap.propose_at(apart.back().first.value * block_bytes.value, bytes), is_committed);
         break;
       case 4:
         if (apart.empty()) break;

@@ -61,6 +61,7 @@ RunReport read_report(const Session& session, const Supervised& supervised) {
     report.gpu = {.device = fmt::format("cuda:{}", config.gpu),
                   .name = text(config.gpu_name),
                   .cuda_version = config.cuda_version,
+                  .block_bytes = Bytes{config.block_bytes},
                   .pinned_budget = Bytes{config.pinned_budget_bytes},
                   .strict = config.strict,
                   .figures = state.gpu.load()};

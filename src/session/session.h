@@ -10,6 +10,7 @@
 
 #include "machines/cpu/eviction_method.h"
 #include "machines/real/disk_wait.h"
+#include "memory/tier.h"
 #include "runtime/run_figures.h"
 #include "session/published.h"
 
@@ -54,6 +55,7 @@ struct SessionConfig {
   std::uint64_t device_budget_bytes = 0;
   bool unlimited = false;  // the budget is all memory that there is
   std::uint64_t host_budget_bytes = 0;
+  std::uint64_t block_bytes = kBlockBytes.value;
   std::uint64_t pinned_budget_bytes = 0;  // of a GPU: all that may be pinned, host memory and buffers for the SSD
   std::uint64_t ssd_capacity_bytes = 0;   // 0: what the file system has
   std::uint64_t ssd_free_bytes = 0;       // of that, before the script starts

@@ -6,6 +6,7 @@ PagerConfig pager_config(const SessionConfig& wanted) {
   PagerConfig config;
   config.device = Bytes{wanted.device_budget_bytes};
   config.host = Bytes{wanted.host_budget_bytes};
+  config.block_bytes = Bytes{wanted.block_bytes};
   config.ssd_directory = wanted.ssd_directory.data();
   config.ssd_capacity = Bytes{wanted.ssd_capacity_bytes};
   config.teardown_path = wanted.teardown_path.data();
@@ -28,7 +29,7 @@ MachineModel measured_machine(const SessionConfig& wanted) {
   machine.ssd.write_latency = wanted.rates.ssd_write_latency;
   machine.ssd.capacity = Bytes{wanted.ssd_free_bytes};
   machine.fault.cost = wanted.rates.fault;
-  machine.fault.bytes = kBlockBytes;
+  machine.fault.bytes = Bytes{wanted.block_bytes};
   return machine;
 }
 

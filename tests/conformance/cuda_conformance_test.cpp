@@ -72,9 +72,11 @@ struct Limits {
   bool through_shim = false;  // what launches touch is found by the shim; else it is told
   bool graphs = false;        // some kernels are captured, and launched together; through the shim only
   bool strict = false;        // Note [Strict runs]
+  Bytes block_bytes = kBlockBytes;
 };
 
-// As a heap does it: tensors get the lowest blocks in which none lives, those of the dead above all.
+// As a heap does it: tensors get the lowest blocks in which none lives, those of the dead above all. Blocks may be of
+// any size: a program has them of kBlockBytes.
 Layout layout_from(std::uint32_t first, const Trace& program, const Lifetimes& lifetimes) {
   Layout layout;
   layout.tensors.resize(program.tensors.size());
@@ -114,6 +116,9 @@ struct Computation {
   std::uint64_t kernel = 0;
   CUdeviceptr begin = 0;
   std::uint64_t sum = 0;
+  Bytes block_bytes = kBlockBytes;
+
+  CUdeviceptr address(BlockId block) const { return begin + block.value * block_bytes.value; }
 };
 
 // Its parameters are the computation, and where the tensors begin that it touches.
@@ -125,17 +130,16 @@ StrictKernel& compute_kernel() {
       .run =
           [](void** parameters) {
             Computation& one = **static_cast<Computation**>(parameters[0]);
-            one.sum = compute(one.accesses, one.kernel, [&](BlockId block) {
-              return reinterpret_cast<std::byte*>(one.begin + block.value * kBlockBytes.value);
-            });
+            one.sum = compute(
+                one.accesses, one.kernel,
+                [&](BlockId block) { return reinterpret_cast<std::byte*>(one.address(block)); }, one.block_bytes);
           },
       .memory =
           [](void** parameters) {
             const Computation& one = **static_cast<Computation**>(parameters[0]);
             std::vector<StrictKernel::Memory> touched;
             for (const BlockAccess& access : one.accesses)
-              touched.push_back(
-                  {one.begin + access.blocks.first.value * kBlockBytes.value, access.blocks.count * kBlockBytes.value});
+              touched.push_back({one.address(access.blocks.first), access.blocks.count * one.block_bytes.value});
             return touched;
           },
   };
@@ -147,8 +151,7 @@ CUresult launch(decltype(&::cuLaunchKernel) call, CUstream stream, Computation& 
                 std::span<const BlockAccess> given) {
   CHECK(given.size() <= kMostTensors);
   std::array<CUdeviceptr, 1 + kMostTensors> values{reinterpret_cast<CUdeviceptr>(&one)};
-  for (std::size_t at = 0; at < given.size(); ++at)
-    values[1 + at] = one.begin + given[at].blocks.first.value * kBlockBytes.value;
+  for (std::size_t at = 0; at < given.size(); ++at) values[1 + at] = one.address(given[at].blocks.first);
   std::array<void*, values.size()> parameters;
   for (std::size_t at = 0; at < values.size(); ++at) parameters[at] = static_cast<void*>(&values[at]);
   return call(compute_kernel().function(), 1, 1, 1, 1, 1, 1, 0, stream, parameters.data(), nullptr);
@@ -232,7 +235,8 @@ class Script {
         Computation& one = computations_.emplace_back();
         one = {.accesses = program_.layout.accesses(program_.trace, program_.trace.kernels[kernel]),
                .kernel = kernel,
-               .begin = machine_.address({0})};
+               .begin = machine_.address({0}),
+               .block_bytes = machine_.block_bytes()};
         kernels.push_back(&one);
         accesses.insert(accesses.end(), one.accesses.begin(), one.accesses.end());
       }
@@ -283,7 +287,7 @@ class Script {
     return count;
   }
   const void* address(BlockRange blocks) const { return reinterpret_cast<const void*>(machine_.address(blocks.first)); }
-  static Bytes bytes_of(BlockRange blocks) { return kBlockBytes * blocks.count; }
+  Bytes bytes_of(BlockRange blocks) const { return machine_.block_bytes() * blocks.count; }
   // False: nothing is served any more.
   bool launch_on(CUstream stream, std::span<Computation* const> kernels, bool dawdles) {
     Computation& one = *kernels.front();
@@ -339,12 +343,15 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
     tensors.value += static_cast<std::uint32_t>(one.trace.tensors.size());
     blocks = static_cast<std::uint32_t>(one.layout.block_bytes.size());
   }
-  auto file = SpillFile::open(spill_directory(), kBlockBytes * kSsdBlocks);
+  auto file = SpillFile::open(spill_directory(), limits.block_bytes * kSsdBlocks, limits.block_bytes);
   CHECK(file.has_value() && file->reserve(kSsdBlocks).has_value());
-  auto machine = CudaMachine::make(
-      driver(),
-      {.device_frames = limits.device, .host_slots = limits.host, .range_blocks = blocks, .strict = limits.strict},
-      *file);
+  auto machine = CudaMachine::make(driver(),
+                                   {.device_frames = limits.device,
+                                    .host_slots = limits.host,
+                                    .range_blocks = blocks,
+                                    .block_bytes = limits.block_bytes,
+                                    .strict = limits.strict},
+                                   *file);
   if (!machine) return {.asked = {}, .error = machine.error().message, .graphs = 0};
   CudaMachine& cuda = **machine;
   RuledMachine ruled(cuda, blocks, limits.device);
@@ -368,8 +375,9 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
                                   true);
       });
     }
-    PageTable table({kBlockBytes * limits.device, kBlockBytes * limits.host, kBlockBytes * kSsdBlocks});
-    table.add_blocks(blocks, kBlockBytes);
+    const Bytes block = limits.block_bytes;
+    PageTable table({block * limits.device, block * limits.host, block * kSsdBlocks});
+    table.add_blocks(blocks, block);
     Executor executor(std::move(table), {.migration = {.keep_dead_blocks = limits.keep_dead,
                                                        .splits_blocks = false,
                                                        .host_keeps_copies = limits.keep_copies}});
@@ -383,7 +391,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
       if (ran.error.empty()) ran.error = scripts[thread].error;
       ran.graphs += scripts[thread].graphs;
       // What was launched has run, and read what it should, whatever failed later.
-      auto expected = run_in_plain_memory(programs[thread].trace, programs[thread].layout);
+      auto expected = run_in_plain_memory(programs[thread].trace, programs[thread].layout, limits.block_bytes);
       const auto sums = scripts[thread].sums();
       EXPECT_TRUE(sums.size() == expected.size() || !ran.error.empty());
       expected.resize(sums.size());
@@ -392,7 +400,7 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
   }
   if (limits.through_shim) shim().observe(nullptr);
   EXPECT_EQ(cuda.activity().checked_launches > 0, limits.strict);
-  EXPECT_LE(cuda.stats().dropped_clean(), kBlockBytes * ruled.asked().dropped_clean);
+  EXPECT_LE(cuda.stats().dropped_clean(), limits.block_bytes * ruled.asked().dropped_clean);
   ran.asked = ruled.asked();
   return ran;
 }
@@ -421,6 +429,25 @@ TEST(CudaConformance, ReadsWhatARunWithoutLimitsReads) {
   EXPECT_GT(spilled, seeds / 2);
   EXPECT_GT(dropped_clean, 0u);
   EXPECT_GT(graphs, 0u);
+}
+
+TEST(CudaConformance, BlocksMayBeLarger) {
+  for (const Bytes block : {4_MiB, 8_MiB}) {
+    SCOPED_TRACE(block.value);
+    const bool odd = block == 4_MiB;
+    const Limits limits{.device = 28,
+                        .host = odd ? 10u : 0u,
+                        .keep_copies = true,
+                        .streams = 2,
+                        .threads = odd ? 2u : 1u,
+                        .through_shim = true,
+                        .graphs = odd,
+                        .strict = !odd,
+                        .block_bytes = block};
+    const auto [asked, error, launched] = run_on_cuda(block.value >> 20, 40, limits);
+    EXPECT_EQ(error, "");
+    EXPECT_FALSE(asked.moved(Tier::device, Tier::ssd).empty());
+  }
 }
 
 // A machine with room for four blocks, each of which has a tensor. Its run loop runs beside the test.

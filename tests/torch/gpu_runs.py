@@ -81,6 +81,29 @@ def trains_an_example(libraries, name):
     same_with_parts(gpu, script, report["peak_device_bytes"], expected)
 
 
+@normal("accumulation")
+@long("gan", "streams")
+def computes_the_same_with_large_blocks(libraries, *models):
+    """The plan is of their rows, and what was decided is decided again from the journal."""
+    gpu = Gpu(libraries)
+    for model in models:
+        script = [*ON_A_DEVICE, model, "--device", "strict", "--width", WIDTHS[model]]
+        expected, peaks = gpu.plainly(*script)
+        with tempfile.TemporaryDirectory() as folder:
+            options = ["--host-memory", f"{peaks[0] // 4 >> 20}MiB", "--block-size", "8MiB", "--record", folder]
+            done, report = gpu.limited(peaks[0] // 2, *script, options=options)
+            check(done.returncode == 0 and lines(done) == expected, lines(done), expected, done.stderr)
+            check(report["gpu"]["block_bytes"] == 8 * MIB and report["error"] is None and report["gpu"]["blind_launches"] == 0, report)
+            check(report["peak_device_bytes"] <= report["device_budget_bytes"] and report["peak_device_bytes"] % (8 * MIB) == 0, report)
+            check(sum(report["moved_bytes"].values()) > peaks[0] // 4, report)
+            if report["plan"]:
+                rows = read_json(os.path.join(folder, "blocks.trace"))["tensors"]
+                check(rows and all(row["bytes"] % (8 * MIB) == 0 for row in rows), rows)
+            replay = subprocess.run([gpu.spillway, "replay", folder, "--json"], capture_output=True, text=True, timeout=300)
+            check(replay.returncode == 0 and json.loads(replay.stdout)["equal"], replay)
+            print("ok", model, "plan", (report["plan"] or {}).get("policy"), report["moved_bytes"], flush=True)
+
+
 @normal("gan")
 @long("accumulation", "streams", "lstm", "checkpointing", "attention")
 def a_launch_touches_what_it_is_seen_to_touch(libraries, *models):
@@ -179,6 +202,9 @@ def tells_what_device_it_limits(libraries):
         ("--device", "cuda:7"): (1, "cuda:7"),
         ("--device", "cpu", "--pinned-memory", "1GiB"): (2, "--pinned-memory"),
         ("--device", "cpu", "--strict"): (2, "--strict"),
+        ("--device", "cpu", "--block-size", "4MiB"): (2, "--block-size: it is for a GPU"),
+        ("--device", "cuda", "--block-size", "3MiB"): (2, "--block-size 3MiB: blocks have 2MiB"),
+        ("--device", "cuda", "--device-memory", "16MiB", "--block-size", "32MiB"): (2, "less than one block of 32 MiB"),
         ("--device", "cuda", "--device-memory", "64GiB"): (2, "more than the 8 GiB"),
         ("--device", "cuda", "--pinned-memory", "64MiB", "--host-memory", "64MiB"): (2, "--host-memory 64 MiB is more than"),
     }

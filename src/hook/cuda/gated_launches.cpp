@@ -31,8 +31,8 @@ BlockRange GatedLaunches::blocks_at(const void* begin, Bytes bytes) const {
   CHECK(machine_.contains(begin) && bytes > Bytes{});
   const std::uint64_t offset =
       reinterpret_cast<std::uintptr_t>(begin) - reinterpret_cast<std::uintptr_t>(machine_.begin());
-  const auto first = static_cast<std::uint32_t>(offset / kBlockBytes.value);
-  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / kBlockBytes.value);
+  const auto first = static_cast<std::uint32_t>(offset / machine_.block_bytes().value);
+  const auto last = static_cast<std::uint32_t>((offset + bytes.value - 1) / machine_.block_bytes().value);
   return {{first}, last - first + 1};
 }
 

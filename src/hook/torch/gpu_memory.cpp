@@ -169,7 +169,7 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   wanted.strict = session.config.strict;
   const Bytes pinned{session.config.pinned_budget_bytes};
   wanted.staging_blocks =
-      std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / kBlockBytes.value));
+      std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / wanted.block_bytes.value));
   wanted.teardown_path = config.teardown_path;
   wanted.around_io = config.around_io;
   TRY(std::unique_ptr<CudaDevice> device, CudaDevice::open(driver, wanted));

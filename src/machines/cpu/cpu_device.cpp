@@ -33,10 +33,11 @@ Result<CpuDevice::Found> CpuDevice::check(const CpuDeviceConfig& config) {
                                         "with --ssd",
                                         config.ssd_directory, write ? "written" : "read back", errno_text(error)));
   }
-  return Found{.method = method, .ssd = kBlockBytes * file.capacity_slots()};
+  return Found{.method = method, .ssd = file.capacity()};
 }
 
 Result<std::unique_ptr<CpuDevice>> CpuDevice::open(CpuDeviceConfig config) {
+  CHECK(config.block_bytes == kBlockBytes);  // Its blocks have pieces.
   TRY(const FrameCounts frames, frames_for(config.device, config.host, config.check_least_budget));
   TRY(const EvictionMethod method, choose(config.method));
   TRY(auto file, open_file(config));

@@ -22,7 +22,7 @@ constexpr std::chrono::microseconds kRetry{1000};
 
 CpuMachine::CpuMachine(const CpuMachineOptions& options, SpillFile& file, Doorbell bell, Userfault userfault,
                        MemoryRange range, ForkedChildren children, MemoryRange buffers_for_children)
-    : RealMachine(std::move(bell), options.range_blocks),
+    : RealMachine(std::move(bell), options.range_blocks, kBlockBytes),
       options_(options),
       file_(file),
       userfault_(std::move(userfault)),

@@ -123,7 +123,7 @@ bool CudaMachine::bring_up(Job& job) {
     const Block& block = at(id);
     if (block.blank) continue;
     const std::byte* const from = job.move.from == Tier::host ? block.slot : block.staging;
-    if (!holds(memory_->allow(id)) || !holds(up_->copy_to_device(address(id), from, kBlockBytes.value))) return false;
+    if (!holds(memory_->allow(id)) || !holds(up_->copy_to_device(address(id), from, block_bytes().value))) return false;
   }
   auto mark = up_->mark();
   if (!mark) return fail_for_good(mark.error()), false;

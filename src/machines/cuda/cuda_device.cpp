@@ -27,14 +27,14 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, c
   if (config.device.value > memory)
     return fail(Errc::usage, fmt::format("--device-memory {} is more than the {} that {} has; give less",
                                          to_text(config.device), to_text(Bytes{memory}), name.data()));
-  const auto frames = static_cast<std::uint32_t>(config.device.value / kBlockBytes.value);
+  const auto frames = static_cast<std::uint32_t>(config.device.value / config.block_bytes.value);
   if (frames == 0)
     return fail(Errc::usage, fmt::format("--device-memory {} is less than one block of {}; give more",
-                                         to_text(config.device), to_text(kBlockBytes)));
+                                         to_text(config.device), to_text(config.block_bytes)));
   TRY(auto file, open_file(config));
   std::unique_ptr<CudaDevice> opened(new CudaDevice(driver, config, std::move(file)));
   opened->name_ = name.data();
-  const auto host = static_cast<std::uint32_t>(config.host.value / kBlockBytes.value);
+  const auto host = static_cast<std::uint32_t>(config.host.value / config.block_bytes.value);
   const std::uint64_t all = std::uint64_t{frames} + host + opened->file().capacity_slots();
   const auto teardown = open_teardown(config.teardown_path);
   TRY(opened->machine_,
@@ -44,6 +44,7 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, c
            .device_frames = frames,
            .host_slots = host,
            .range_blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(kAddressesForEach * all, kMostBlocks)),
+           .block_bytes = config.block_bytes,
            .staging_slots = config.staging_blocks,
            .strict = config.strict,
            .closed_after_file = teardown ? teardown->get() : -1,

@@ -141,7 +141,8 @@ bool CudaMachine::start_copies(Job& job) {
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     if (!at(id).is_copied) continue;
     std::byte* const to = job.move.to == Tier::host ? at(id).slot : at(id).staging;
-    if (!holds(memory_->allow(id)) || !holds(down_->copy_from_device(to, address(id), kBlockBytes.value))) return false;
+    if (!holds(memory_->allow(id)) || !holds(down_->copy_from_device(to, address(id), block_bytes().value)))
+      return false;
   }
   if (!any) return true;
   auto mark = down_->mark();

@@ -28,7 +28,7 @@ constexpr Nanos kPatience{60'000'000'000};
 CudaMachine::CudaMachine(const CudaDriver& driver, const CudaMachineOptions& options, SpillFile& file, Doorbell bell,
                          CUcontext context, std::unique_ptr<DeviceMemory> memory, std::unique_ptr<CopyStream> up,
                          std::unique_ptr<CopyStream> down)
-    : RealMachine(std::move(bell), options.range_blocks),
+    : RealMachine(std::move(bell), options.range_blocks, options.block_bytes),
       driver_(driver),
       options_(options),
       file_(file),
@@ -36,14 +36,14 @@ CudaMachine::CudaMachine(const CudaDriver& driver, const CudaMachineOptions& opt
       memory_(std::move(memory)),
       up_(std::move(up)),
       down_(std::move(down)),
-      host_(driver, options.host_slots, kBlockBytes),
-      staging_(driver, options.staging_slots, kBlockBytes),
+      host_(driver, options.host_slots, options.block_bytes),
+      staging_(driver, options.staging_slots, options.block_bytes),
       script_streams_(driver, context, options.range_blocks),
       check_(options.strict
                  ? std::make_unique<LaunchCheck>(LaunchCheck::Around{driver, context, *memory_, *up_, *down_})
                  : nullptr),
       gate_({inbox_, bell_, streams_, stall_, *up_, script_streams_, driver, check_.get()}, options.range_blocks,
-            options.device_frames),
+            options.device_frames, options.block_bytes),
       blocks_(options.range_blocks) {}
 
 Result<std::unique_ptr<CudaMachine>> CudaMachine::make(const CudaDriver& driver, const CudaMachineOptions& options,
@@ -56,7 +56,8 @@ Result<std::unique_ptr<CudaMachine>> CudaMachine::make(const CudaDriver& driver,
   TRY_VOID(driver.check(driver.cuDevicePrimaryCtxRetain(&context, device), "get a context"));
   const DriverScope scope(driver, context);  // The thread is the script's, and may have another device's.
   TRY(Doorbell bell, Doorbell::make());
-  TRY(auto memory, DeviceMemory::make(driver, device, options.range_blocks, options.device_frames, Bytes{kBlockBytes}));
+  TRY(auto memory,
+      DeviceMemory::make(driver, device, options.range_blocks, options.device_frames, options.block_bytes));
   TRY(auto up, CopyStream::make(driver));
   TRY(auto down, CopyStream::make(driver));
   std::unique_ptr<CudaMachine> machine(new CudaMachine(driver, options, file, std::move(bell), context,
@@ -234,8 +235,11 @@ void CudaMachine::start_transfers() {
       queue.pop();
       under_way.starts(jobs_.at(block.job).move.urgency);
       (write ? stats_.writes : stats_.reads).note(under_way.count(), {}, now());
-      io_->start(
-          {.id = id.value, .write = write, .memory = block.staging, .offset = *block.file_slot * kBlockBytes.value});
+      io_->start({.id = id.value,
+                  .write = write,
+                  .memory = block.staging,
+                  .offset = file_.offset_of(*block.file_slot),
+                  .bytes = block_bytes().value});
     }
   };
   start(reads_, reading_, false);
@@ -249,8 +253,8 @@ void CudaMachine::transfer_ended(const Completion& completion) {
   UnderWay& under_way = write ? writing_ : reading_;
   under_way.ends(job.move.urgency);
   (write ? stats_.writes : stats_.reads)
-      .note(under_way.count(), completion.error == 0 ? Bytes{kBlockBytes} : Bytes{}, now());
-  if (write && completion.error == 0) stats_.wrote(kBlockBytes);
+      .note(under_way.count(), completion.error == 0 ? block_bytes() : Bytes{}, now());
+  if (write && completion.error == 0) stats_.wrote(block_bytes());
   if (completion.error != 0) {
     job.error = completion.error;
     stats_.transfer_failed(completion.error);
@@ -264,8 +268,8 @@ void CudaMachine::answer(const Job& job, bool done) {
   CHECK(job.dropped + job.blank <= move.blocks.count);
   if (done) {
     progress_at_ = now();
-    stats_.moved(move.from, move.to, kBlockBytes * (move.blocks.count - job.dropped - job.blank));
-    stats_.dropped_clean(kBlockBytes * job.dropped);
+    stats_.moved(move.from, move.to, block_bytes() * (move.blocks.count - job.dropped - job.blank));
+    stats_.dropped_clean(block_bytes() * job.dropped);
   }
   answers_.push_back(done ? Event(MoveDone{move.id}) : Event(MoveFailed{move.id, job.cancelled && job.error == 0}));
 }
@@ -282,9 +286,9 @@ void CudaMachine::fail_for_good(const Error& error) {
 
 void CudaMachine::note_usage() {
   CHECK(memory_->frames_in_use() <= options_.device_frames);
-  stats_.holds(Tier::device, kBlockBytes * memory_->frames_in_use());
-  stats_.holds(Tier::host, kBlockBytes * host_.slots_in_use());
-  stats_.holds(Tier::ssd, kBlockBytes * file_.slots_in_use());
+  stats_.holds(Tier::device, block_bytes() * memory_->frames_in_use());
+  stats_.holds(Tier::host, block_bytes() * host_.slots_in_use());
+  stats_.holds(Tier::ssd, block_bytes() * file_.slots_in_use());
 }
 
 void CudaMachine::check_invariants() const {

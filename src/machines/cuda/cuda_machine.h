@@ -34,6 +34,7 @@ struct CudaMachineOptions {
   std::uint32_t device_frames = 0;  // the whole budget, in blocks
   std::uint32_t host_slots = 0;     // of pinned host memory, in blocks
   std::uint32_t range_blocks = 0;   // addresses to hand out
+  Bytes block_bytes = kBlockBytes;  // a multiple of what the GPU maps
   // Pinned blocks through which those go that the SSD has.
   std::uint32_t staging_slots = 64;
   bool strict = false;         // Note [Strict runs]

@@ -21,9 +21,10 @@ void for_each_block(std::span<const BlockTouch> touches, F&& call) {
 
 }  // namespace
 
-LaunchGate::LaunchGate(const Around& around, std::uint32_t blocks, std::uint32_t most_claimed)
+LaunchGate::LaunchGate(const Around& around, std::uint32_t blocks, std::uint32_t most_claimed, Bytes block_bytes)
     : around_(around),
       most_claimed_(most_claimed),
+      block_bytes_(block_bytes),
       there_(blocks),
       claimed_(blocks),
       written_(blocks),
@@ -106,7 +107,7 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
   if (count > most_claimed_)
     return fail(Errc::out_of_memory,
                 fmt::format("one launch uses {} of device memory, and the budget is {}: give a larger --device-memory",
-                            to_text(kBlockBytes * count), to_text(kBlockBytes * most_claimed_)));
+                            to_text(block_bytes_ * count), to_text(block_bytes_ * most_claimed_)));
   const StreamId thread = around_.threads.of_this_thread();
   const Nanos began = now();
   around_.stall.begin(began);

@@ -56,8 +56,8 @@ class LaunchGate {
     const CudaDriver& driver;
     LaunchCheck* check;  // null: the run is not strict
   };
-  // `most_claimed`: blocks that the device can hold at a time.
-  LaunchGate(const Around& around, std::uint32_t blocks, std::uint32_t most_claimed);
+  // `most_claimed`: blocks that the device can hold at a time. Of their bytes only the user is told.
+  LaunchGate(const Around& around, std::uint32_t blocks, std::uint32_t most_claimed, Bytes block_bytes);
 
   // ---- Launching threads.
   // Returns once the launch may be enqueued, and leave() follows as soon as it was. The error says what does not fit,
@@ -117,6 +117,7 @@ class LaunchGate {
 
   Around around_;
   std::uint32_t most_claimed_;
+  Bytes block_bytes_;
   std::vector<std::atomic<std::uint8_t>> there_, claimed_, written_;
   std::vector<std::atomic<std::uint64_t>> arrived_;
   std::unique_ptr<std::array<Slot, Streams::kMost>> slots_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kBlocks = 32;  // each way
 constexpr int kRounds = 8;
-constexpr int kFaults = 16;
+constexpr int kFaults = 5;  // of each size
 
 struct Links {
   std::unique_ptr<DeviceMemory> memory;
@@ -64,21 +64,28 @@ Result<> measure_rates(const Links& links, GpuProbe& probe) {
   return {};
 }
 
-Result<> measure_fault(const Links& links, GpuProbe& probe) {
-  std::vector<Nanos> times;
+Result<BlockCost> measure_block(const CudaDriver& driver, CUdevice device, const Links& links, Bytes bytes,
+                                BytesPerSecond to_device) {
+  TRY(const auto memory, DeviceMemory::make(driver, device, 1, 1, bytes));
+  PinnedMemory pinned(driver, 1, bytes);
+  const std::byte* const from = pinned.take();
+  if (from == nullptr) return fail(Errc::unavailable, pinned.shortage());
+  const BlockId block{0};
+  TRY_VOID(memory->map(block));  // Its frame is made once.
+  std::vector<Nanos> mappings, faults;
   for (int fault = 0; fault < kFaults; ++fault) {
-    const BlockId block{static_cast<std::uint32_t>(fault)};
-    TRY_VOID(links.memory->unmap(block));
+    TRY_VOID(memory->unmap(block));
     const Nanos begin = now();
-    TRY_VOID(links.memory->map(block));
-    TRY_VOID(links.up->copy_to_device(links.memory->address(block), links.pinned[0], kBlockBytes.value));
+    TRY_VOID(memory->map(block));
+    mappings.push_back(now() - begin);
+    TRY_VOID(links.up->copy_to_device(memory->address(block), from, bytes.value));
     TRY(const std::uint64_t mark, links.up->mark());
     TRY(const Ended ended, wait_for(links, mark, 0));
-    times.push_back(ended.up - begin);
+    faults.push_back(ended.up - begin);
   }
-  const double copying = static_cast<double>(kBlockBytes.value) / static_cast<double>(probe.to_device.value);
-  probe.fault = std::max(excess(median(times), Nanos{static_cast<std::uint64_t>(copying * 1e9)}), Nanos{1000});
-  return {};
+  return BlockCost{.bytes = bytes,
+                   .mapping = median(mappings),
+                   .fault = std::max(excess(median(faults), transfer_time(bytes, to_device)), Nanos{1000})};
 }
 
 }  // namespace
@@ -109,7 +116,9 @@ Result<GpuProbe> probe_gpu(const CudaDriver& driver, int ordinal) {
     if (links.pinned.back() == nullptr) return fail(Errc::unavailable, pinned.shortage());
   }
   TRY_VOID(measure_rates(links, probe));
-  TRY_VOID(measure_fault(links, probe));
+  for (std::size_t size = 0; size < kBlockSizes.size(); ++size) {
+    TRY(probe.blocks[size], measure_block(driver, device, links, kBlockSizes[size], probe.to_device));
+  }
   links.up.reset();  // Nothing is copied any more.
   links.down.reset();
   return probe;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kSlackBlocks = 16;
 
 Result<std::unique_ptr<SpillFile>> RealDevice::open_file(const RealDeviceConfig& config) {
   const DiskWait wait(config.disk_waits, WaitsFor::space);
-  TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity));
+  TRY(SpillFile opened, SpillFile::open(config.ssd_directory, config.ssd_capacity, config.block_bytes));
   return std::make_unique<SpillFile>(std::move(opened));
 }
 
@@ -31,9 +31,9 @@ std::optional<UniqueFd> RealDevice::open_teardown(const std::string& path) {
 }
 
 PageTable RealDevice::empty_table() const {
-  PageTable table({kBlockBytes * machine().device_blocks(), kBlockBytes * (budgets_.host.value / kBlockBytes.value),
-                   kBlockBytes * file_->capacity_slots()});
-  table.add_blocks(machine().blocks(), kBlockBytes);
+  const Bytes block = budgets_.block_bytes;
+  PageTable table({block * machine().device_blocks(), block * host_blocks(), file_->capacity()});
+  table.add_blocks(machine().blocks(), block);
   return table;
 }
 
@@ -50,7 +50,7 @@ std::string RealDevice::explain(const Failure& failure) const {
     case Failure::Kind::no_room:
       return fmt::format("{} must leave the device and no other tier takes them{}: device {}, host {}, ssd {} in {}",
                          to_text(failure.bytes), cause, to_text(budgets_.device), to_text(budgets_.host),
-                         to_text(kBlockBytes * file_->capacity_slots()), budgets_.ssd_directory);
+                         to_text(file_->capacity()), budgets_.ssd_directory);
     case Failure::Kind::device_too_small:
       return fmt::format(
           "device memory {} is {} too small for what has to be there at a time; give more with "
@@ -67,7 +67,7 @@ std::string RealDevice::explain(const Failure& failure) const {
 
 // So that these blocks can be stored.
 std::uint64_t RealDevice::slots_needed(std::uint64_t blocks) const {
-  const std::uint64_t in_memory = machine().device_blocks() + budgets_.host.value / kBlockBytes.value;
+  const std::uint64_t in_memory = machine().device_blocks() + host_blocks();
   const std::uint64_t needed = blocks + kSlackBlocks;
   return needed <= in_memory ? 0 : needed - in_memory;
 }
@@ -90,11 +90,12 @@ void RealDevice::promise_copies(std::uint64_t blocks) {
 std::unexpected<Error> RealDevice::no_room(Bytes wanted, Tensors already, std::string_view reason) const {
   std::string text = fmt::format("no room for {}: tensors take {} already", to_text(wanted), to_text(already.bytes));
   // What small tensors leave of their blocks when they die serves small ones only.
-  const Bytes blocks = kBlockBytes * already.blocks;
-  if (blocks > already.bytes) text += fmt::format(" in {} of blocks of {}", to_text(blocks), to_text(kBlockBytes));
+  const Bytes blocks = budgets_.block_bytes * already.blocks;
+  if (blocks > already.bytes)
+    text += fmt::format(" in {} of blocks of {}", to_text(blocks), to_text(budgets_.block_bytes));
   text += fmt::format("; device memory {}, host memory {}, ssd {} in {}; of all that {} stay free for moves",
-                      to_text(budgets_.device), to_text(budgets_.host), to_text(kBlockBytes * file_->capacity_slots()),
-                      budgets_.ssd_directory, to_text(kBlockBytes * kSlackBlocks));
+                      to_text(budgets_.device), to_text(budgets_.host), to_text(file_->capacity()),
+                      budgets_.ssd_directory, to_text(budgets_.block_bytes * kSlackBlocks));
   text += kept_for_others();
   text += "; ";
   text += reason.empty() ? file_->remedy() : reason;

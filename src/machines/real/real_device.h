@@ -20,6 +20,7 @@ namespace spillway {
 struct RealDeviceConfig {
   Bytes device;  // the budget: every frame held for tensors counts
   Bytes host;
+  Bytes block_bytes = kBlockBytes;
   std::string ssd_directory = "/var/tmp";
   Bytes ssd_capacity;               // zero: what the file system has
   DiskWaits* disk_waits = nullptr;  // where threads say that they wait for a disk; null: nowhere
@@ -67,6 +68,8 @@ class RealDevice {
   void abandon_file() { static_cast<void>(file_.release()); }  // In a forked child: it is the parent's.
 
  private:
+  std::uint64_t host_blocks() const { return budgets_.host.value / budgets_.block_bytes.value; }
+
   RealDeviceConfig budgets_;
   std::unique_ptr<SpillFile> file_;
 };

@@ -43,7 +43,8 @@ class RealMachine : public Machine {
   // The addresses of all tensors, now and later, block beside block.
   virtual std::byte* begin() const = 0;
   std::uint32_t blocks() const { return blocks_; }
-  Bytes bytes() const { return kBlockBytes * blocks_; }
+  Bytes block_bytes() const { return block_bytes_; }
+  Bytes bytes() const { return block_bytes_ * blocks_; }
   bool contains(const void* address) const {
     const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(begin());
     return offset < bytes().value;
@@ -66,8 +67,8 @@ class RealMachine : public Machine {
   std::atomic<std::uint32_t>& launches(StreamId stream) { return launches_[stream.value]; }
 
  protected:
-  RealMachine(Doorbell bell, std::uint32_t blocks)
-      : bell_(std::move(bell)), blocks_(blocks), inbox_(blocks, bell_), lodgers_(blocks) {}
+  RealMachine(Doorbell bell, std::uint32_t blocks, Bytes block_bytes)
+      : bell_(std::move(bell)), blocks_(blocks), block_bytes_(block_bytes), inbox_(blocks, bell_), lodgers_(blocks) {}
   void let_go(LaunchId launch);
 
   // What the script has told, one after the other, as far as it is news to the executor.
@@ -85,6 +86,7 @@ class RealMachine : public Machine {
 
   Doorbell bell_;
   std::uint32_t blocks_;
+  Bytes block_bytes_;
   Inbox inbox_;
   Streams streams_;
   MachineStats stats_;

@@ -98,7 +98,7 @@ std::string_view remedy_for(Bytes asked, Bytes available, Bytes usable) {
 
 }  // namespace
 
-Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) {
+Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity, Bytes slot_bytes) {
   TRY_VOID(examine(directory));
   TRY(UniqueFd fd, make_nameless(directory));
   struct statvfs system{};
@@ -115,16 +115,16 @@ Result<SpillFile> SpillFile::open(const std::string& directory, Bytes capacity) 
     return refuse(Errc::bad_input, directory,
                   fmt::format("the limit on file sizes (ulimit -f) is {}, below the {} asked for; raise the limit",
                               to_text(usable), to_text(capacity)));
-  const std::uint64_t slots = (capacity.value > 0 ? capacity : usable).value / kBlockBytes.value;
+  const std::uint64_t slots = (capacity.value > 0 ? capacity : usable).value / slot_bytes.value;
   if (slots == 0)
     return refuse(
         Errc::bad_input, directory,
         fmt::format("there is room for {}, less than one block of {}; free some space, raise --ssd-capacity or "
                     "name another directory with --ssd",
-                    to_text(capacity.value > 0 ? capacity : usable), to_text(kBlockBytes)));
+                    to_text(capacity.value > 0 ? capacity : usable), to_text(slot_bytes)));
   constexpr std::uint64_t kMost = std::numeric_limits<std::int32_t>::max();
-  return SpillFile(directory, out_of_reach(std::move(fd)), static_cast<std::uint32_t>(std::min(slots, kMost)),
-                   remedy_for(capacity, available, usable));
+  return SpillFile(directory, out_of_reach(std::move(fd)), slot_bytes,
+                   static_cast<std::uint32_t>(std::min(slots, kMost)), remedy_for(capacity, available, usable));
 }
 
 Result<> SpillFile::reserve(std::uint32_t slots) { return reserve(slots, capacity_slots_); }
@@ -136,9 +136,9 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   const std::uint32_t have = reserved_slots();
   if (slots <= have) return {};
   const auto grow = [&](std::uint32_t to) {
-    const Bytes size = kBlockBytes * to;
+    const Bytes size = slot_bytes_ * to;
     if (size > file_size_limit()) return EFBIG;  // The call itself would raise SIGXFSZ.
-    const auto old_size = static_cast<off_t>((kBlockBytes * have).value);
+    const auto old_size = static_cast<off_t>((slot_bytes_ * have).value);
     while (::fallocate(fd(), 0, old_size, static_cast<off_t>(size.value) - old_size) != 0) {
       if (errno == EINTR) continue;
       const int error = errno;
@@ -159,17 +159,16 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
     if (error != 0 && roomy > slots) error = grow(slots);
     if (error == 0) return {};
   }
-  return fail(
-      error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
-      fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}", to_text(kBlockBytes * slots),
-                  directory_, to_text(kBlockBytes * have), to_text(kBlockBytes * capacity_slots_),
-                  slots > most ? std::string(remedy_) : why_not(error)));
+  return fail(error == ENOSPC || error == EDQUOT || error == EFBIG ? Errc::out_of_memory : Errc::io,
+              fmt::format("no space for {} in {}: {} are allocated, at most {} may be; {}",
+                          to_text(slot_bytes_ * slots), directory_, to_text(slot_bytes_ * have), to_text(capacity()),
+                          slots > most ? std::string(remedy_) : why_not(error)));
 }
 
 std::uint64_t SpillFile::free_slots() const {
   struct statvfs system{};
   if (::fstatvfs(fd(), &system) != 0) return 0;
-  return static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / kBlockBytes.value;
+  return static_cast<std::uint64_t>(system.f_bavail) * system.f_frsize / slot_bytes_.value;
 }
 
 void SpillFile::reserve_if_plenty(std::uint32_t slots) {

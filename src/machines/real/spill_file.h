@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "base/units.h"
+#include "memory/tier.h"
 
 namespace spillway {
 
@@ -21,11 +22,12 @@ namespace spillway {
 class SpillFile {
  public:
   // A capacity of zero means what the file system has free. The error names the directory, the reason and the remedy.
-  static Result<SpillFile> open(const std::string& directory, Bytes capacity);
+  static Result<SpillFile> open(const std::string& directory, Bytes capacity, Bytes slot_bytes = kBlockBytes);
 
   SpillFile(SpillFile&& other) noexcept
       : directory_(std::move(other.directory_)),
         fd_(std::move(other.fd_)),
+        slot_bytes_(other.slot_bytes_),
         capacity_slots_(other.capacity_slots_),
         remedy_(other.remedy_),
         growing_(std::move(other.growing_)),
@@ -36,6 +38,8 @@ class SpillFile {
 
   int fd() const { return fd_.get(); }
   std::uint32_t capacity_slots() const { return capacity_slots_; }
+  Bytes capacity() const { return slot_bytes_ * capacity_slots_; }
+  std::uint64_t offset_of(std::uint32_t slot) const { return slot_bytes_.value * slot; }
   std::string_view remedy() const { return remedy_; }  // where that is too little
 
   // Sees to it that the file has space for this many slots in all. Any thread.
@@ -56,14 +60,19 @@ class SpillFile {
   std::uint32_t slots_in_use() const { return used_before_ - static_cast<std::uint32_t>(free_.size()); }
 
  private:
-  SpillFile(std::string directory, UniqueFd fd, std::uint32_t capacity_slots, std::string_view remedy)
-      : directory_(std::move(directory)), fd_(std::move(fd)), capacity_slots_(capacity_slots), remedy_(remedy) {}
+  SpillFile(std::string directory, UniqueFd fd, Bytes slot_bytes, std::uint32_t capacity_slots, std::string_view remedy)
+      : directory_(std::move(directory)),
+        fd_(std::move(fd)),
+        slot_bytes_(slot_bytes),
+        capacity_slots_(capacity_slots),
+        remedy_(remedy) {}
 
   Result<> reserve(std::uint32_t slots, std::uint32_t most);
   std::uint64_t free_slots() const;  // of its file system; zero if that does not say
 
   std::string directory_;
   UniqueFd fd_;
+  Bytes slot_bytes_;
   std::uint32_t capacity_slots_;
   std::string_view remedy_;
   std::unique_ptr<Mutex> growing_ = std::make_unique<Mutex>();  // whoever reserves
