@@ -14,10 +14,10 @@
 namespace spillway {
 namespace {
 
-// The most that one move carries, in blocks: as many bytes whatever their size.
-std::uint32_t most_in_move(Bytes block_bytes) {
-  const std::uint64_t blocks = (kBlockBytes * MigrationOptions{}.chunk_blocks).value / block_bytes.value;
-  return static_cast<std::uint32_t>(std::max<std::uint64_t>(blocks, 1));
+// As many bytes whatever the blocks' size.
+std::uint32_t blocks_in_move(const RealMachine& machine) {
+  const std::uint64_t blocks = (kBlockBytes * MigrationOptions{}.chunk_blocks).value / machine.block_bytes().value;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(blocks, 1, machine.most_in_move()));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void RunLoop::run() noexcept {
   options.migration.splits_blocks = machine.has_pieces();
   if (!machine.has_pieces()) options.window_blocks = machine.device_blocks();
   options.migration.host_keeps_copies = machine.copies_to_host();
-  options.migration.chunk_blocks = most_in_move(machine.block_bytes());
+  options.migration.chunk_blocks = blocks_in_move(machine);
   // With so many planned blocks in flight on a link no more moves are started: one waits behind another, so that the
   // disk has work while blocks are mapped, and no more, since what is in flight keeps its turn. A small device, whose
   // moves are smaller, has a quarter of its blocks.

@@ -81,13 +81,13 @@ def trains_an_example(libraries, name):
     same_with_parts(gpu, script, report["peak_device_bytes"], expected)
 
 
-@normal("accumulation")
-@long("gan", "streams")
+@normal("gan", cpus=2)
+@long("streams")
 def computes_the_same_with_large_blocks(libraries, *models):
     """The plan is of their rows, and what was decided is decided again from the journal."""
     gpu = Gpu(libraries)
     for model in models:
-        script = [*ON_A_DEVICE, model, "--device", "strict", "--width", WIDTHS[model]]
+        script = [*ON_A_DEVICE, model, "--device", "strict", "--width", "1536"]
         expected, peaks = gpu.plainly(*script)
         with tempfile.TemporaryDirectory() as folder:
             options = ["--host-memory", f"{peaks[0] // 4 >> 20}MiB", "--block-size", "8MiB", "--record", folder]
@@ -102,6 +102,17 @@ def computes_the_same_with_large_blocks(libraries, *models):
             replay = subprocess.run([gpu.spillway, "replay", folder, "--json"], capture_output=True, text=True, timeout=300)
             check(replay.returncode == 0 and json.loads(replay.stdout)["equal"], replay)
             print("ok", model, "plan", (report["plan"] or {}).get("policy"), report["moved_bytes"], flush=True)
+
+
+@normal()
+def little_pinned_memory_is_enough(libraries):
+    """Moves carry no more than there are buffers for the SSD."""
+    gpu = Gpu(libraries)
+    script = [*ON_A_DEVICE, "gan", "--device", "strict", "--width", "1536"]
+    expected, peaks = gpu.plainly(*script)
+    done, report = gpu.limited(peaks[0] * 3 // 4, *script, options=["--pinned-memory", "8MiB"])
+    check(done.returncode == 0 and lines(done) == expected, lines(done), expected, done.stderr)
+    check(report["gpu"]["pinned_peak_bytes"] == 8 * MIB and report["moved_bytes"]["ssd_to_device"] > 0, report)
 
 
 @normal("gan")

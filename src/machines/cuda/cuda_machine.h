@@ -71,6 +71,7 @@ class CudaMachine final : public RealMachine {
 
   std::byte* begin() const override { return reinterpret_cast<std::byte*>(memory_->begin()); }
   std::uint32_t device_blocks() const override { return options_.device_frames; }
+  std::uint32_t most_in_move() const override { return options_.staging_slots; }  // It goes through them at once.
   bool are_there(BlockRange blocks) const override;
   bool has_pieces() const override { return false; }
   bool copies_to_host() const override { return true; }
