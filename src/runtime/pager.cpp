@@ -182,13 +182,13 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
   bool all_there = true;
-  const std::uint64_t block = block_bytes().value;
+  const std::uint64_t each = block_bytes().value;
   for (const ByteExtent& extent : extents) {
     if (extent.bytes == 0 || !contains(extent.begin)) continue;
     const std::uint64_t begin = place_of(extent.begin);
     const std::uint64_t last = begin + std::min<std::uint64_t>(extent.bytes, machine().bytes().value - begin) - 1;
-    const auto first = static_cast<std::uint32_t>(begin / block);
-    const BlockRange blocks{{first}, static_cast<std::uint32_t>(last / block) - first + 1};
+    const auto first = static_cast<std::uint32_t>(begin / each);
+    const BlockRange blocks{{first}, static_cast<std::uint32_t>(last / each) - first + 1};
     accesses.push_back({blocks, extent.tensor, extent.writes, extent.sparse});
     if (extent.sparse) continue;  // What of it is touched nobody knows: it is left to faults.
     all_there = all_there && machine().are_there(blocks);
