@@ -653,6 +653,9 @@ void Migration::failed(MoveId id, bool cancelled, std::vector<BlockRange>& arriv
     if (!table_.live(block_of(block))) bury(block_of(block), out);
   });
   if (!up) {
+    // Or the same few would be chosen again and again, as long as somebody waits for them.
+    if (cancelled && !flight.recalled && !options_.splits_blocks)
+      for_each_block(move.blocks, [&](BlockId block) { protection_.refused(block); });
     if (move.urgency == Urgency::plan) births_ahead_.reset();  // Not again before the next kernel.
     if (!cancelled && static_cast<std::int32_t>(id.value - failing_since_[move.to].value) >= 0) {
       ++failed_writes_[move.to];

@@ -46,7 +46,7 @@ Bytes Protection::shortfall(const std::vector<BlockRange>& blocks) const {
 
 void Protection::revoke(LaunchId launch) {
   if (const auto grant = std::ranges::find(grants_, launch, &Grant::launch); grant != grants_.end()) give_back(grant);
-  begins_anew(launch.stream);
+  close_of(launch.stream);
   ++revocations_;
   for (Expectation& expected : expectations_)
     if (expected.came_at + kForgottenAfter <= revocations_) forget(expected);
@@ -55,6 +55,11 @@ void Protection::revoke(LaunchId launch) {
 }
 
 void Protection::begins_anew(StreamId stream) {
+  close_of(stream);
+  claimer_ = stream;
+}
+
+void Protection::close_of(StreamId stream) {
   if (const auto window = std::ranges::find(windows_, stream, &Window::stream); window != windows_.end()) close(window);
 }
 

@@ -51,6 +51,9 @@ class Protection {
   void waits(StreamId stream);
   // It needs no longer what it has faulted in so far.
   void begins_anew(StreamId stream);
+  // The machine has not let it leave: whoever began anew last still waits for all that it needs, and this is of that.
+  // Its protection may have been taken away for somebody else.
+  void refused(BlockId block) { faulted_in(claimer_, block); }
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
   // There will be no such pieces any more.
@@ -91,6 +94,7 @@ class Protection {
   Expectation& expectation(StreamId stream);
   void forget(Expectation& expected);
   void unpin(std::span<const BlockRange> blocks);
+  void close_of(StreamId stream);
   void unpin_oldest(Window& window);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
   void give_back(std::vector<Grant>::iterator grant);
@@ -103,6 +107,7 @@ class Protection {
   std::vector<Grant> grants_;
   std::vector<Expectation> expectations_;
   std::deque<Window> windows_;  // the stream that faulted least recently first
+  StreamId claimer_ = kNobody;  // who began anew last
   std::uint64_t revocations_ = 0, faults_ = 0;
 };
 

@@ -64,6 +64,20 @@ TEST_F(ProtectionTest, WhatAStreamHasFaultedInLastStays) {
   EXPECT_TRUE(!pinned(1) && pinned(3));
 }
 
+// A claim's blocks cannot leave. Were they chosen again and again, what can leave would never be.
+TEST_F(ProtectionTest, WhatTheMachineDoesNotLetLeaveIsProtectedAgain) {
+  protection.begins_anew(kStream);
+  protection.faulted_in(kStream, {1});
+  EXPECT_TRUE(protection.relax(kOther));
+  EXPECT_FALSE(pinned(1));
+  protection.refused({1});
+  EXPECT_TRUE(pinned(1));
+  protection.begins_anew(kOther);
+  EXPECT_TRUE(pinned(1)) << "it may still be needed";
+  protection.begins_anew(kStream);
+  EXPECT_FALSE(pinned(1));
+}
+
 TEST_F(ProtectionTest, AStreamThatRunsNothingMoreExpectsNothingForEver) {
   expect(1, kOther);
   for (int kernel = 0; kernel < 300; ++kernel) protection.revoke({kStream});

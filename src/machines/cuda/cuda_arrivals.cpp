@@ -135,9 +135,9 @@ bool CudaMachine::bring_up(Job& job) {
       ++job.blank;
       continue;
     }
-    give_up(staging_, block.staging, *up_, *mark);
+    give_up(staging_, block.staging, *mark, 0);
     if (!job.move.clean)
-      forget_copies(block, *up_, *mark);
+      forget_copies(id, *mark);
     else if (block.file_slot)
       copies_.insert(id);
     gate_.call_clean(id);

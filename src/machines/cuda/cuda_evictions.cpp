@@ -214,7 +214,7 @@ void CudaMachine::come_back(Job& job, bool at_once) {
     Block& block = at(id);
     job.rest -= writes_.erase(id);
     block.state = BlockState::resident;
-    forget_copies(block, *down_, job.down);
+    forget_copies(id, gate_.arrived(id));
     if (block.blank)
       awaiting_frame_.push_back(id);
     else
@@ -243,7 +243,7 @@ void CudaMachine::handle(const Discard& command) {
     Block& block = at(id);
     if (command.tier == Tier::device) {
       CHECK(tensors(id) == 0 && block.state == BlockState::resident && !block.kept);
-      forget_copies(block, *up_, gate_.arrived(id));
+      forget_copies(id, gate_.arrived(id));
       block.state = BlockState::empty;
       if (std::exchange(block.blank, false))
         std::erase(awaiting_frame_, id);
@@ -256,7 +256,7 @@ void CudaMachine::handle(const Discard& command) {
       block.state = BlockState::empty;
       block.blank = false;
     }
-    forget_copies(block, *up_, gate_.arrived(id));
+    forget_copies(id, gate_.arrived(id));
   }
 }
 
@@ -321,21 +321,24 @@ void CudaMachine::refuse_arrival() {
   jobs_.erase(job);
 }
 
-// What copies on that stream may still use comes back when they are done.
-void CudaMachine::give_up(PinnedMemory& pool, std::byte*& slot, const CopyStream& stream, std::uint64_t mark) {
+// What copies may still use comes back when they are done.
+void CudaMachine::give_up(PinnedMemory& pool, std::byte*& slot, std::uint64_t up, std::uint64_t down) {
   if (slot == nullptr) return;
-  if (mark > stream.done())
-    lent_.push_back({&stream, mark, &pool, slot});
+  if (up > up_->done() || down > down_->done())
+    lent_.push_back({up, down, &pool, slot});
   else
     pool.give_back(slot);
   slot = nullptr;
 }
 
-void CudaMachine::forget_copies(Block& block, const CopyStream& stream, std::uint64_t mark) {
-  give_up(host_, block.slot, stream, mark);
-  give_up(staging_, block.staging, stream, mark);
+// `up`: the mark of the copy that brings the block, which may not have read them yet. One down, which was called off,
+// may still write them.
+void CudaMachine::forget_copies(BlockId id, std::uint64_t up) {
+  Block& block = at(id);
+  give_up(host_, block.slot, up, block.down);
+  give_up(staging_, block.staging, up, block.down);
   if (!block.file_slot) return;
-  copies_.erase(BlockId{static_cast<std::uint32_t>(&block - blocks_.data())});
+  copies_.erase(id);
   file_.give_back(*block.file_slot);
   block.file_slot.reset();
 }

@@ -220,8 +220,8 @@ void CudaMachine::step_all() {
 
 void CudaMachine::poll_device() {
   if (!holds(up_->poll()) || !holds(down_->poll()) || !holds(script_streams_.poll())) return;
-  std::erase_if(lent_, [](const Lent& lent) {
-    if (lent.mark > lent.to->done()) return false;
+  std::erase_if(lent_, [&](const Lent& lent) {
+    if (lent.up > up_->done() || lent.down > down_->done()) return false;
     lent.pool->give_back(lent.slot);
     return true;
   });

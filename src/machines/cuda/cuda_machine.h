@@ -127,10 +127,9 @@ class CudaMachine final : public RealMachine {
     int error = 0;
     bool cancelled = false;
   };
-  // Pinned memory that copies still use: free once that mark is done.
+  // Pinned memory that copies still use: free once both marks are done.
   struct Lent {
-    const CopyStream* to;
-    std::uint64_t mark;
+    std::uint64_t up, down;
     PinnedMemory* pool;
     std::byte* slot;
   };
@@ -162,8 +161,8 @@ class CudaMachine final : public RealMachine {
   bool are_done(const Job& job) const;
   void begin_drop(BlockId id);
   bool step_drop(BlockId id, Job& job);
-  void give_up(PinnedMemory& pool, std::byte*& slot, const CopyStream& stream, std::uint64_t mark);
-  void forget_copies(Block& block, const CopyStream& stream, std::uint64_t mark);
+  void give_up(PinnedMemory& pool, std::byte*& slot, std::uint64_t up, std::uint64_t down);
+  void forget_copies(BlockId id, std::uint64_t up);
   std::optional<std::uint32_t> take_file_slot();
   void settle_kept();
   void give_up_waiting();
