@@ -310,7 +310,6 @@ bool Migration::plan_eviction(BlockRange blocks, Tier to) {
   bool any = false;
   for_each_block(blocks, [&](BlockId block) { any |= eviction_possible(block); });
   for (const Tier from : {Tier::host, Tier::ssd}) prefetches_[from].drop_overlapping(blocks);  // for a use that is over
-  if (any && tensors_) tensors_->left(blocks);
   if (any) evictions_[to].push(blocks);
   return any;
 }

@@ -106,7 +106,9 @@ TEST(PolicyExamples, CapuchinSwapsWhatHasFreeTime) {
   EXPECT_EQ(of.plan.evictions, (std::vector<Eviction>{{{0}, {0}, Tier::host, {}, false, {}}}));
   EXPECT_EQ(of.plan.prefetches, (std::vector<Prefetch>{{{0}, {2}, false, {}, {}}}));
   EXPECT_TRUE(of.plan.recomputations.empty());
-  EXPECT_LE(of.result.iteration, of.result.cold_iteration);
+  EXPECT_EQ(of.result.cold_iteration, kMillisecond * 52) << "A leaves for C and comes for k3, both waited for";
+  EXPECT_EQ(of.result.iteration, kMillisecond * 42) << "its last third comes once B is dead";
+  EXPECT_EQ(of.result.peak.device, 15_MiB);
 }
 
 // At 0.25 MiB a millisecond a copy takes 24 ms, so 28 ms are missing. To run k0 again takes 10.
