@@ -58,8 +58,8 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
       notes += fmt::format("{} never repeats itself: means of the last 10 of 20 iterations.\n", evaluation.plan.policy);
   }
   return fmt::format("{} on {} ({} device, {} host memory, {} SSD)\n\n{}\n{}", printable(input.loaded.trace.name),
-                     printable(input.machine.name), to_text(input.machine.device.memory),
-                     to_text(input.machine.host.memory), to_text(input.machine.ssd_capacity()), table.text(), notes);
+                     text_of(input.machine), to_text(input.machine.device.memory), to_text(input.machine.host_memory()),
+                     to_text(input.machine.ssd_capacity()), table.text(), notes);
 }
 
 // "a:x=1,y=2,b" stands for the policies a:x=1,y=2 and b.

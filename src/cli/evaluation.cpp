@@ -105,9 +105,14 @@ std::string missing_text(const PerTier<Bytes>& shortfall) {
 
 std::string title_of(const Evaluation& evaluation, const Case& input) {
   const std::string title = fmt::format("{} for {} on {}", evaluation.plan.policy, printable(input.loaded.trace.name),
-                                        printable(input.machine.name));
+                                        text_of(input.machine));
   const SimulationResult& result = evaluation.result;
   return result.feasible ? title : fmt::format("{}: infeasible, it needs {}\n", title, missing_text(result.shortfall));
+}
+
+std::string text_of(const MachineModel& machine) {
+  if (machine.device.count == 1) return printable(machine.name);
+  return fmt::format("each of {} devices of {}", machine.device.count, printable(machine.name));
 }
 
 std::string noise_text(const Case& input) {

@@ -48,6 +48,9 @@ std::string missing_text(const PerTier<Bytes>& shortfall);
 // "g10 for bert on a100"; says also what is missing and ends the line, if it is infeasible.
 std::string title_of(const Evaluation& evaluation, const Case& input);
 
+// "a100", or "each of 4 devices of a100".
+std::string text_of(const MachineModel& machine);
+
 // "Kernels take up to 20 % more or less", of a case with noise; else nothing.
 std::string noise_text(const Case& input);
 

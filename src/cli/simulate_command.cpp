@@ -22,8 +22,30 @@ struct SimulateOptions {
   MachineOption machine;
   JobOption jobs;
   NoiseOption noise;
+  bool kernels = false;
   bool json = false;
 };
+
+std::string kernel_table(const SimulationResult& result, const Trace& trace) {
+  Table table({{"kernel"}, {"name", Align::left}, {"time"}, {"waited"}, {"slowdown"}, {"moving meanwhile"}});
+  for (const SimulatedKernel& one : result.kernels) {
+    constexpr std::size_t kWidest = 60;
+    const std::string name = printable(trace.kernels[one.kernel.value].name, kWidest);
+    table.add_row({std::to_string(one.kernel.value), one.is_replay ? name + " (replay)" : name, to_text(one.duration),
+                   to_text(one.wait), fmt::format("{:.2f}", one.slowdown()), to_text(one.hidden)});
+  }
+  return table.text();
+}
+
+nlohmann::ordered_json json_of(const SimulatedKernel& kernel, const Trace& trace) {
+  return {{"kernel", kernel.kernel.value},
+          {"name", trace.kernels[kernel.kernel.value].name},
+          {"replay", kernel.is_replay},
+          {"seconds", seconds(kernel.duration)},
+          {"wait_seconds", seconds(kernel.wait)},
+          {"slowdown", kernel.slowdown()},
+          {"hidden_seconds", seconds(kernel.hidden)}};
+}
 
 std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   const SimulationResult& result = evaluation.result;
@@ -63,6 +85,8 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
 
 Result<int> run(const SimulateOptions& options) {
   TRY_VOID(options.jobs.check(options.trace));
+  if (options.kernels && options.jobs.is_used())
+    return fail(Errc::usage, "--kernels lists those of one trace; leave it out, or simulate TRACE without --job");
   TRY(MachineModel machine, options.machine.load());
   std::optional<Plan> plan;
   std::optional<Policy> policy;
@@ -79,9 +103,18 @@ Result<int> run(const SimulateOptions& options) {
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
   const int status = evaluation.result.feasible ? kSuccess : kInfeasible;
-  if (!options.json) return print(simulation_table(evaluation, input), status);
+  if (!options.json) {
+    std::string text = simulation_table(evaluation, input);
+    if (options.kernels && evaluation.result.feasible) text += '\n' + kernel_table(evaluation.result, input.played());
+    return print(text, status);
+  }
   auto report = new_report(input);
   append_result(report, evaluation);
+  if (options.kernels) {
+    report["kernels"] = nlohmann::ordered_json::array();
+    for (const SimulatedKernel& one : evaluation.result.kernels)
+      report["kernels"].push_back(json_of(one, input.played()));
+  }
   return print(to_text(report), status);
 }
 
@@ -106,6 +139,8 @@ void add_simulate_command(CLI::App& app, int& status) {
   what->require_option(1);
   options->machine.add_to(*command);
   options->noise.add_to(*command);
+  command->add_flag("--kernels", options->kernels,
+                    "a row for each kernel, too: how long it waited, what moved meanwhile");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

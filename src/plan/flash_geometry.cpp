@@ -32,7 +32,9 @@ Result<FlashGeometry> flash_geometry(const MachineModel& machine) {
                             "fewer pages, planes, dies or channels",
                             to_text(superblock)));
   // Exact: a capacity has 50 bits, drives 10, percents 11.
+  // Each of several devices has its part of the superblocks and of the flash's time.
   const auto all = static_cast<unsigned __int128>(machine.ssd_capacity().value) * (100 + flash.over_provisioning) / 100;
+  const double devices = static_cast<double>(machine.device.count);
   const auto superblocks = static_cast<std::uint64_t>(all / superblock.value);
   if (superblocks > kMostSuperblocks)
     return fail(Errc::bad_input,
@@ -49,9 +51,9 @@ Result<FlashGeometry> flash_geometry(const MachineModel& machine) {
                     flash.over_provisioning, superblocks, to_text(superblock), flash.reserve,
                     to_text(machine.ssd_capacity())));
   const auto rate = [&](Nanos of_a_page) {
-    const double of_channels = static_cast<double>(channels) * static_cast<double>(flash.channel_rate.value);
+    const double of_channels = static_cast<double>(channels) * static_cast<double>(flash.channel_rate.value) / devices;
     if (of_a_page == Nanos{}) return of_channels;
-    return std::min(of_channels, static_cast<double>((flash.page * planes).value) / seconds(of_a_page));
+    return std::min(of_channels, static_cast<double>((flash.page * planes).value) / seconds(of_a_page) / devices);
   };
   return FlashGeometry{.superblocks = static_cast<std::uint32_t>(superblocks),
                        .pages = static_cast<std::uint32_t>(pages),
@@ -59,7 +61,7 @@ Result<FlashGeometry> flash_geometry(const MachineModel& machine) {
                        .page = flash.page,
                        .read_rate = rate(flash.read_time),
                        .program_rate = rate(flash.program_time),
-                       .erase_time = flash.erase_time};
+                       .erase_time = flash.erase_time * machine.device.count};
 }
 
 double years_at(const MachineModel& machine, double bytes_per_second) {

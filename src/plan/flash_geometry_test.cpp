@@ -32,6 +32,18 @@ TEST(FlashGeometry, RatesAreThoseOfTheChannelsOrOfThePlanes) {
   EXPECT_DOUBLE_EQ(geometry->program_rate, 5.24288e9);
 }
 
+TEST(FlashGeometry, EachOfSeveralDevicesHasItsPart) {
+  MachineModel machine = with_flash();
+  ASSERT_TRUE(apply_override(machine, "device.count=2"));
+  const auto geometry = flash_geometry(machine);
+  ASSERT_TRUE(geometry);
+  EXPECT_EQ(geometry->pages, 32768u);
+  EXPECT_EQ(geometry->superblocks, 15258u);
+  EXPECT_DOUBLE_EQ(geometry->read_rate, 9.6e9);
+  EXPECT_DOUBLE_EQ(geometry->program_rate, 2.62144e9);
+  EXPECT_EQ(geometry->erase_time, Nanos{2'000'000});
+}
+
 TEST(FlashGeometry, DrivesInParallelAreOneOfSoManyTimesTheChannels) {
   MachineModel machine = with_flash();
   ASSERT_TRUE(apply_override(machine, "ssd.count=4"));

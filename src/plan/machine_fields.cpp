@@ -17,13 +17,15 @@ using M = MachineModel;
 constexpr std::uint64_t kMemory = std::uint64_t{1} << 50;
 constexpr std::uint64_t kRate = 100'000'000'000'000;
 constexpr std::uint64_t kLatency = 10'000'000'000;
-constexpr std::uint64_t kLeastRate = 1'000;  // slower than a byte per millisecond is a mistake, and its times overflow
+constexpr std::uint64_t kLeastRate = kSlowest.value;
 
 FlashModel& flash(M& m) { return m.flash ? *m.flash : m.flash.emplace(); }
 
 constexpr auto kFields = std::to_array<MachineField>({
     {"device.memory", "memory of the device for tensors", FieldUnit::bytes, 1, kMemory, true,
      [](M& m) -> std::uint64_t& { return m.device.memory.value; }},
+    {"device.count", "number of devices, which share host memory and SSDs", FieldUnit::count, 1, 64, false,
+     [](M& m) -> std::uint64_t& { return m.device.count; }, 1},
     {"link.to_device", "rate of all moves into the device together", FieldUnit::rate, kLeastRate, kRate, true,
      [](M& m) -> std::uint64_t& { return m.link.to_device.value; }},
     {"link.from_device", "rate of all moves out of the device together", FieldUnit::rate, kLeastRate, kRate, true,

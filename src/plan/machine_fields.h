@@ -14,6 +14,8 @@ namespace spillway {
 enum class FieldUnit : std::uint8_t { bytes, rate, duration, count, percent };
 
 inline constexpr std::string_view kOptionalTable = "flash";
+inline constexpr BytesPerSecond kSlowest{
+    1'000};  // Slower than a byte per millisecond is a mistake; its times overflow.
 
 // One key of a machine file: the only place that knows its name, unit and limits.
 struct MachineField {

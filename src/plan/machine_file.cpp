@@ -234,8 +234,13 @@ Result<MachineModel> load_machine(const std::string& name_or_path) {
 }
 
 Result<> check_machine(const MachineModel& machine) {
-  if (!machine.flash || machine.ssd_capacity() == Bytes{}) return {};
-  TRY_VOID(flash_geometry(machine));
+  if (machine.ssd_capacity() == Bytes{}) return {};
+  const BytesPerSecond slowest = std::min(machine.ssd_read(), machine.ssd_write());
+  if (slowest < kSlowest)
+    return fail(Errc::bad_input, fmt::format("device.count: each of {} devices has {} of the SSDs' rate, less than {}; "
+                                             "give fewer devices or faster SSDs",
+                                             machine.device.count, to_text(slowest), to_text(kSlowest)));
+  if (machine.flash) TRY_VOID(flash_geometry(machine));
   return {};
 }
 

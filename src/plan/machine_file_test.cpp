@@ -71,8 +71,8 @@ TEST(MachineFile, WhatIsWrongIsNamedWithItsKeyAndTheRemedy) {
   expect_machine_refused("[link]", "[lnk]", "unknown key lnk.");
   expect_machine_refused("memory = \"40GiB\"", "memory = '2PiB'", "device.memory: '2PiB' is too large");
   expect_machine_refused("cost = \"20us\"", "cost = 20", "fault.cost: '20' is not a duration");
-  expect_machine_refused("count = 1", "count = 1.5", "ssd.count");
-  expect_machine_refused("count = 1", "count = 'many'", "ssd.count: 'many' is not a whole number");
+  expect_machine_refused("count = 1\ncapacity", "count = 1.5\ncapacity", "ssd.count");
+  expect_machine_refused("count = 1\ncapacity", "count = 'many'\ncapacity", "ssd.count: 'many' is not a whole number");
   expect_machine_refused("[link]", "[link", "line");
   expect_machine_refused("[link]", " [ #link", "a table's name is missing; write it like [device]");
 }
@@ -169,6 +169,15 @@ TEST(MachineFile, FlashThatCannotBeIsRefused) {
   }
 }
 
+TEST(MachineFile, DevicesThatShareASlowSsdAreRefused) {
+  MachineModel machine = *load_machine("a100");
+  for (const std::string_view change : {"ssd.read=63kB/s", "device.count=64"})
+    EXPECT_TRUE(apply_override(machine, change)) << change;
+  const auto fits = check_machine(machine);
+  ASSERT_FALSE(fits);
+  EXPECT_TRUE(fits.error().message.contains("device.count: each of 64 devices has 984 B/s")) << fits.error().message;
+}
+
 TEST(MachineFile, AWrongOverrideChangesNothing) {
   MachineModel machine = *load_machine("a100");
   const std::string hash = machine.hash;
@@ -193,6 +202,7 @@ RC_GTEST_PROP(MachineFileProperty, WhatIsWrittenIsReadAgainAsTheSameMachine, ())
     field.of(machine) =
         *rc::gen::oneOf(rc::gen::inRange(field.least, field.most), rc::gen::element(field.least, field.most));
   if (!check_machine(machine)) {  // Most of it goes together with no capacity.
+    machine.device.count = 1;
     machine.flash = FlashModel{};
     machine.flash->dwpd = *rc::gen::inRange<std::uint64_t>(1, 1000);
     machine.ssd.capacity = *rc::gen::element(Bytes{}, Bytes{3'200'000'000'000});

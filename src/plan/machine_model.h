@@ -13,6 +13,7 @@ namespace spillway {
 // each field means to a user and what it may be (docs/formats/machine.md).
 struct DeviceModel {
   Bytes memory;
+  std::uint64_t count = 1;  // of equal devices, each with its own link
 };
 struct LinkModel {  // between the device and everything else; both ways at once
   BytesPerSecond to_device;
@@ -73,10 +74,14 @@ struct MachineModel {
     measured.ssd.write = write.value_or(ssd.write);
     return measured;
   }
-  // Of all drives together.
-  Bytes ssd_capacity() const { return ssd.capacity * ssd.count; }
-  BytesPerSecond ssd_read() const { return {ssd.read.value * ssd.count}; }
-  BytesPerSecond ssd_write() const { return {ssd.write.value * ssd.count}; }
+  // Note [Several devices]
+  // Devices that all train the same model do the same at the same time (G10 section 6 runs them so). What they share,
+  // host memory and all drives together, then serves each with an equal part, and one of them is all of them. So
+  // planning and simulation know one device, and these are its parts.
+  Bytes host_memory() const { return {host.memory.value / device.count}; }
+  Bytes ssd_capacity() const { return {(ssd.capacity * ssd.count).value / device.count}; }
+  BytesPerSecond ssd_read() const { return {ssd.read.value * ssd.count / device.count}; }
+  BytesPerSecond ssd_write() const { return {ssd.write.value * ssd.count / device.count}; }
 };
 
 }  // namespace spillway

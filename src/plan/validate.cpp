@@ -167,7 +167,7 @@ class Validator {
         less[before] += bytes;
         if (before <= eviction.after.value || is_renamed(lifetimes_.periods[at])) at_start += bytes;
       }
-      const std::uint64_t limit = (tier == Tier::host ? machine_.host.memory : machine_.ssd_capacity()).value;
+      const std::uint64_t limit = (tier == Tier::host ? machine_.host_memory() : machine_.ssd_capacity()).value;
       std::uint64_t held = at_start;
       // What leaves after the last kernel counts from the first on: it is among what is held at the start.
       for (std::uint32_t kernel = 0; kernel < kernels_; ++kernel) {

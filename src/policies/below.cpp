@@ -39,7 +39,7 @@ std::vector<std::uint64_t> slots_of(const Trace& trace) {
 Below::Below(const Problem& problem, const Circle& circle, std::span<const std::uint64_t> slots)
     : circle_(circle),
       machine_(problem.machine),
-      host_(circle.empty(problem.machine.host.memory), slots),
+      host_(circle.empty(problem.machine.host_memory()), slots),
       ssd_(circle.empty(problem.machine.ssd_capacity()), slots),
       out_(bytes_per_slot(slots, problem.machine.link.from_device), bytes_per_slot(slots, problem.machine.ssd_write())),
       in_(bytes_per_slot(prefetch_slots(problem.trace, slots), problem.machine.link.to_device),

@@ -34,7 +34,7 @@ class Choosing {
         is_swapped_(problem.trace.tensors.size()) {}
 
   Plan plan() {
-    Bytes peak = std::ranges::max(problem_.lifetimes.live), host = problem_.machine.host.memory;
+    Bytes peak = std::ranges::max(problem_.lifetimes.live), host = problem_.machine.host_memory();
     const Bytes device = problem_.machine.device.memory;
     std::vector<FreeTime> candidates = find_candidates();
     while (peak > device && !candidates.empty()) {

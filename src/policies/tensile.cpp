@@ -333,7 +333,7 @@ std::vector<Plan> plan_tensile_jobs(std::span<const Problem> problems) {
   for (const Problem& problem : problems) alive += std::ranges::max(problem.lifetimes.live);
   const bool shrinks = problems.front().parameters.is_on("shrink");
   const bool is_needed = shrinks || alive >= machine.device.memory;
-  const Bytes host{machine.host.memory.value / problems.size()};
+  const Bytes host{machine.host_memory().value / problems.size()};
   Bytes before;
   for (std::size_t round = 0, poor = 0; is_needed; ++round) {
     std::vector<Peak> peaks;

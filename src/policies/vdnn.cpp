@@ -55,7 +55,7 @@ Plan plan_vdnn(const Problem& problem) {
         std::ranges::any_of(trace.kernels[at].writes, [&](const Access& write) { return write.tensor == id; });
     // One that the next kernel reads again would come back at once.
     if (tensor.persistent || tensor.bytes < kLeastMovedBytes || writes_it || last_forward[id.value] != at ||
-        !used_next || *used_next <= at + 1 || away + tensor.bytes > problem.machine.host.memory ||
+        !used_next || *used_next <= at + 1 || away + tensor.bytes > problem.machine.host_memory() ||
         !absent.insert(id).second)
       return;
     away += tensor.bytes;

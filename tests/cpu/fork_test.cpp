@@ -501,7 +501,11 @@ TEST_P(ForkTest, ChildrenOfARandomProgramSeeItsTensorsAsTheyWere) {
   });
   Program program(*pager, kSeed, {.most_bytes = 32 << 20});
   std::deque<WaitingChild> children;
-  for (unsigned step = 0; step < 60 * effort(); ++step) {
+  // Which block is split depends on who is faster: it goes on until there was one.
+  const auto wants_more = [&](unsigned step) {
+    return step < 60 * effort() || (pager->splits() == 0 && step < 2000 * effort());
+  };
+  for (unsigned step = 0; wants_more(step); ++step) {
     program.step();
     if (step % 10 != 0) continue;
     if (!children.empty()) children.back().go();  // It reads while the program goes on.

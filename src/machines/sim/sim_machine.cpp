@@ -33,6 +33,7 @@ SimMachine::SimMachine(const Trace& trace, const Lifetimes& lifetimes, Layout la
                        .on_device = {},
                        .peak = {}});
   programs_.front().waits.resize(trace.kernels.size());
+  programs_.front().hidden.resize(trace.kernels.size());
   places_.reserve(placed.size());
   for (const auto& tier : placed) {
     if (tier == Tier::device) programs_.front().on_device += block_bytes_[places_.size()];
@@ -66,6 +67,7 @@ SimMachine::SimMachine(std::vector<SimJob> jobs, std::vector<Bytes> block_bytes,
                          .on_device = {},
                          .peak = {}});
     programs_.back().waits.resize(programs_.back().job.trace.kernels.size());
+    programs_.back().hidden.resize(programs_.back().job.trace.kernels.size());
   }
   if (hardware.flash) flash_.emplace(*hardware.flash);
 }
@@ -267,7 +269,9 @@ void SimMachine::compute(Nanos passed) {
   for (SimProgram& program : programs_) {
     if (program.step != Step::computing) continue;
     program.work -= static_cast<double>(passed.value) * program.job.weight / weight;
-    if (links_.is_busy()) program.iterations.back().hidden += passed;
+    if (!links_.is_busy()) continue;
+    program.iterations.back().hidden += passed;
+    program.hidden[program.kernel] += passed;
   }
 }
 
@@ -472,6 +476,7 @@ void SimMachine::touch(SimProgram& program) {
   }
   program.announced.clear();
   program.waits[program.kernel] = now_ - program.ready_at;
+  program.hidden[program.kernel] = {};
   if (now_ > program.ready_at) ++program.iterations.back().stalled_kernels;
   program.step = Step::computing;
   program.work = static_cast<double>(program.current().duration.value);

@@ -57,6 +57,8 @@ class SimMachine : public Machine {
   const std::vector<IterationRecord>& iterations() const { return programs_.front().iterations; }
   // How long each kernel waited after it was ready, the last time.
   const std::vector<Nanos>& waits() const { return programs_.front().waits; }
+  // How long something moved while each computed, the last time.
+  const std::vector<Nanos>& hidden() const { return programs_.front().hidden; }
   const Layout& layout() const { return programs_.front().job.layout; }
 
   // ---- Several: each begins when it arrives, and leaves after its iterations.

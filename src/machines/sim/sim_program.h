@@ -55,8 +55,9 @@ struct SimProgram {
   };
   std::unordered_map<BlockId, Announced> announced = {};  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations = {};
-  std::vector<Nanos> waits = {};  // by kernel
-  Bytes on_device, peak;          // of its blocks
+  std::vector<Nanos> waits = {};   // by kernel: after it was ready, the last time
+  std::vector<Nanos> hidden = {};  // by kernel: so long something moved while it computed, the last time
+  Bytes on_device, peak;           // of its blocks
 
   const Kernel& current() const { return job.trace.kernels[kernel]; }
   KernelId kernel_id() const { return {job.first_kernel + kernel}; }

@@ -33,7 +33,7 @@ Result<SimHardware> hardware_of(const MachineModel& machine) {
 
 PerTier<Bytes> capacity(const MachineModel& machine, const PolicyTraits& traits) {
   if (traits.unlimited_device) return {kUnlimited, kUnlimited, kUnlimited};
-  return {machine.device.memory, traits.uses_host ? machine.host.memory : Bytes{},
+  return {machine.device.memory, traits.uses_host ? machine.host_memory() : Bytes{},
           traits.uses_ssd ? machine.ssd_capacity() : Bytes{}};
 }
 

@@ -215,6 +215,10 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
   result.ideal = excess(result.ideal, program.replaying);
   result.recomputed_kernels = program.replays();
   result.recompute = program.replaying;
+  for (std::uint32_t at = 0; at < result.kernels.size(); ++at) {
+    result.kernels[at].kernel = program.original_of[at];
+    result.kernels[at].is_replay = program.is_replay[at];
+  }
   if (traits.plans_from_second) {
     TRY(const SimulationResult passive, simulate(trace, analyse_lifetimes(trace), machine, traits, nullptr));
     result.cold_iteration = passive.cold_iteration;
@@ -368,6 +372,12 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   result.warmup_iterations = result.iterations - (result.steady ? 1 : kMeanOf);
   for (const Tier tier : kTiers) result.peak[tier] = executor.table().peak(tier);
   result.skipped_commands = executor.skipped_commands();
+  for (std::uint32_t at = 0; at < trace.kernels.size(); ++at)
+    result.kernels.push_back({.kernel = {at},
+                              .is_replay = false,
+                              .duration = trace.kernels[at].duration,
+                              .wait = sim.waits()[at],
+                              .hidden = sim.hidden()[at]});
   if (hardware.flash) result.flash = wear_of(machine, *hardware.flash, final, sim.iterations().back().flash);
   return result;
 }

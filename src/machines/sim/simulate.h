@@ -28,6 +28,17 @@ struct FlashWear {
   std::optional<double> years;  // until it is worn out, if it goes on like the steady iteration; nothing: for ever
 };
 
+// A kernel of the last iteration, in the order in which they ran.
+struct SimulatedKernel {
+  KernelId kernel;  // of the trace
+  bool is_replay = false;
+  Nanos duration, wait;
+  Nanos hidden;  // so long something moved while it computed
+
+  // Of its time without waiting (G10, Figure 12).
+  double slowdown() const { return duration == Nanos{} ? 1 : seconds(duration + wait) / seconds(duration); }
+};
+
 // What one trace costs on one machine under one policy. Times are those of the steady iteration unless named otherwise.
 struct SimulationResult {
   bool feasible = true;
@@ -46,6 +57,7 @@ struct SimulationResult {
   Nanos hidden;                        // while something moved, a kernel computed
   std::uint64_t skipped_commands = 0;  // of all iterations: the tensor was not where the plan expected it
   std::optional<FlashWear> flash;      // if the machine has some
+  std::vector<SimulatedKernel> kernels = {};
 
   Nanos stall() const { return excess(iteration, ideal); }
   double percent_of_ideal() const { return iteration.value == 0 ? 100.0 : 100.0 * seconds(ideal) / seconds(iteration); }

@@ -171,6 +171,12 @@ TEST(Simulate, PagingWritesAVictimThenReadsTheBlockThenRuns) {
   EXPECT_EQ(result.faults, 3u);
   EXPECT_EQ(result.stalled_kernels, 3u);
   EXPECT_EQ(result.iteration.value, 3 * (1'000'000 + 2 * kBlockMove));
+  ASSERT_EQ(result.kernels.size(), 3u);
+  for (const SimulatedKernel& kernel : result.kernels) {
+    EXPECT_EQ(kernel.wait.value, 2 * kBlockMove);
+    EXPECT_EQ(kernel.hidden, Nanos{});
+    EXPECT_DOUBLE_EQ(kernel.slowdown(), 1 + 2 * kBlockMove * 1e-6);
+  }
   EXPECT_EQ(result.moved(Tier::device, Tier::host), 6_MiB);
   EXPECT_EQ(result.moved(Tier::host, Tier::device), 6_MiB);
   EXPECT_EQ(result.peak.device, 4_MiB);
@@ -222,6 +228,13 @@ TEST(Simulate, APlanHidesMovesBehindKernels) {
   EXPECT_TRUE(result.steady);
   EXPECT_EQ(result.iteration, result.ideal);
   EXPECT_EQ(result.moved(Tier::device, Tier::host), 6_MiB);
+  Nanos hidden;
+  for (const SimulatedKernel& kernel : result.kernels) {
+    EXPECT_DOUBLE_EQ(kernel.slowdown(), 1);
+    EXPECT_EQ(kernel.hidden.value, 2 * kBlockMove) << "one leaves, and then one comes";
+    hidden += kernel.hidden;
+  }
+  EXPECT_EQ(hidden, result.hidden);
 }
 
 TEST(Simulate, WhoKnowsTheIterationLetsKernelsWaitWhereOthersFault) {
@@ -282,6 +295,29 @@ Trace in_turns() {
     trace.kernels[id].reads[0].end = kBlockBytes * 4;
   }
   return trace;
+}
+
+// A device reads 3 GB while it has half of an SSD of 3 GB/s, or half of two.
+TEST(Simulate, SeveralDevicesShareTheSsds) {
+  Trace trace{.name = "reads", .source = "a test"};
+  const Bytes half{1'500'000'000};
+  trace.tensors = {{.name = "a", .bytes = half, .persistent = true}, {.name = "b", .bytes = half, .persistent = true}};
+  for (const std::uint32_t tensor : {0u, 1u})
+    trace.kernels.push_back({.name = "read", .duration = {}, .reads = {{.tensor = {tensor}, .end = half}}});
+  MachineModel model = machine(Bytes{1'504'000'000}, {});
+  model.device.count = 2;
+  model.link.to_device = model.link.from_device = model.ssd.write = {100'000'000'000'000};
+  model.ssd.read = {3'000'000'000};
+  model.ssd.read_latency = model.ssd.write_latency = {};
+  model.ssd.capacity = 16_GiB;
+  const auto seconds_with = [&](std::uint64_t drives) {
+    model.ssd.count = drives;
+    const SimulationResult result = run(trace, model, {});
+    EXPECT_TRUE(result.feasible);
+    return seconds(result.iteration);
+  };
+  EXPECT_NEAR(seconds_with(1), 2, 0.01);
+  EXPECT_NEAR(seconds_with(2), 1, 0.01);
 }
 
 TEST(Simulate, BlocksThatFaultTogetherPayTheLatencyOnce) {
