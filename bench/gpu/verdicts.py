@@ -163,7 +163,11 @@ def strict(runs):
     report = ran.get("report") or {}
     if why_not(ran):
         return NOT if "error" in ran else NOT_REACHED, "; ".join([why_not(ran), *report.get("notices", [])])
+    if why_not(runs["plain"]):
+        return NOT_REACHED, f"plain PyTorch: {why_not(runs['plain'])}"
     steps = [line for line in ran["lines"] if line.startswith("step ")]
+    if not steps:
+        return NOT, "it has printed no step"
     if steps != runs["plain"].get("lines", [])[: len(steps)]:
         return NOT, "other losses than plain PyTorch's"
     return HOLDS, f"no miss in {len(steps)} steps, {report['gpu'].get('checked_launches', 'all')} launches checked"

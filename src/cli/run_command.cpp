@@ -129,6 +129,12 @@ Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig&
                 fmt::format("--host-memory {} is more than --pinned-memory {} has room for: a GPU copies from pinned "
                             "memory, and {} of it are for the SSD; give less of the one or more of the other",
                             to_text(*wanted), to_text(Bytes{config.pinned_budget_bytes}), to_text(parts.staging)));
+  TRY(const Bytes free, free_memory());
+  if (wanted && *wanted + parts.staging > free)
+    return fail(Errc::usage,
+                fmt::format("--host-memory {} is more than can be pinned: a GPU copies from pinned memory, "
+                            "{} are free and {} of it are for the SSD; give less",
+                            to_text(*wanted), to_text(free), to_text(parts.staging)));
   config.host_budget_bytes = wanted.value_or(parts.host).value;
   config.pinned_budget_bytes = config.host_budget_bytes + parts.staging.value;
   return {};

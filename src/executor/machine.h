@@ -149,7 +149,7 @@ struct Timer {
 };
 using Command = std::variant<Launch, Move, Populate, Discard, Cancel, Split, Join, Park, Timer>;
 
-// The one seam between deciding and doing. Implemented by sim and cpu. Used by one thread only.
+// The one seam between deciding and doing. Implemented by sim, cpu and cuda. Used by one thread only.
 class Machine {
  public:
   virtual ~Machine() = default;

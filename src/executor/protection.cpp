@@ -73,6 +73,13 @@ void Protection::waits(StreamId stream) {
     window->waits = true;
 }
 
+void Protection::refused(BlockId block) {
+  const auto window = std::ranges::find(windows_, claimer_, &Window::stream);
+  const bool waited = window != windows_.end() && window->waits;
+  faulted_in(claimer_, block);
+  if (waited) waits(claimer_);
+}
+
 void Protection::unpin(std::span<const BlockRange> blocks) {
   for_each_block(blocks, [&](BlockId block) { table_.unpin(block); });
 }

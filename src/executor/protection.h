@@ -53,7 +53,7 @@ class Protection {
   void begins_anew(StreamId stream);
   // The machine has not let it leave: whoever began anew last still waits for all that it needs, and this is of that.
   // Its protection may have been taken away for somebody else.
-  void refused(BlockId block) { faulted_in(claimer_, block); }
+  void refused(BlockId block);
   // The stream has faulted this block in; kNobody's blocks are not protected.
   void faulted_in(StreamId stream, BlockId block);
   // There will be no such pieces any more.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -53,10 +55,8 @@ bool GatedLaunches::before(const CudaLaunch& launch) noexcept {
 bool GatedLaunches::enter(const CudaLaunch& launch) {
   for (const CudaTouch& touch : launch.touches)
     touches_of_launch.push_back({blocks_of(touch.range), touch.access != CudaAccess::read});
-  if (!launch.is_complete) {
-    if (touches_of_operator.empty()) blind_launches_.fetch_add(1, std::memory_order_relaxed);
-    for (const OperatorTouch& one : touches_of_operator) touches_of_launch.push_back(one.touch);
-  }
+  if (!launch.is_complete && touches_of_operator.empty()) blind_launches_.fetch_add(1, std::memory_order_relaxed);
+  add_touches_of_operator(launch.is_complete);
   if (touches_of_launch.empty() && !machine_.gate().is_strict()) return true;
   // It is another stream for each thread, and the run loop could not wait for any of them.
   if (launch.stream == CU_STREAM_PER_THREAD && !touches_of_launch.empty()) {
@@ -69,12 +69,33 @@ bool GatedLaunches::enter(const CudaLaunch& launch) {
   return has_entered = entered.has_value();
 }
 
+// What is reached by addresses that stand in device memory is not seen (batched and grouped products). Such operators
+// have few arguments. Where there are many they come in lists, and kernels are given the addresses of each; together
+// they may be more than the device.
+void GatedLaunches::add_touches_of_operator(bool only_few) const {
+  constexpr std::size_t kFew = 16;
+  if (only_few && touches_of_operator.size() > kFew) return;
+  const std::size_t seen = touches_of_launch.size();
+  const auto is_seen = [&](const BlockTouch& wanted) {
+    return std::ranges::any_of(std::span(touches_of_launch).first(seen), [&](const BlockTouch& one) {
+      return one.blocks.first <= wanted.blocks.first && wanted.blocks.end() <= one.blocks.end() &&
+             (one.writes || !wanted.writes);
+    });
+  };
+  for (const OperatorTouch& one : touches_of_operator)
+    if (!is_seen(one.touch)) touches_of_launch.push_back(one.touch);
+  std::uint64_t blocks = 0;
+  for (const BlockTouch& one : touches_of_launch) blocks += one.blocks.count;
+  if (only_few && blocks > machine_.device_blocks()) touches_of_launch.resize(seen);
+}
+
 void GatedLaunches::after(const CudaLaunch& launch, int) noexcept {
   if (!std::exchange(has_entered, false)) return;
-  if (const auto left = machine_.gate().leave(launch.stream, touches_of_launch); !left)
-    refuse({left.error().code, fmt::format("{} has touched memory of tensors that it was not seen to use, or failed "
-                                           "otherwise: {}",
-                                           name_of(launch), left.error().message)});
+  machine_.gate().leave(launch.stream, touches_of_launch, [&](const Error& miss) {
+    refuse({miss.code, fmt::format("{} has touched memory of tensors that it was not seen to use, or failed "
+                                   "otherwise: {}",
+                                   name_of(launch), miss.message)});
+  });
 }
 
 // "the kernel at_foo of aten::add". Names of templates may be longer than a notice.
@@ -95,6 +116,8 @@ std::string GatedLaunches::name_of(const CudaLaunch& launch) const {
 void GatedLaunches::stream_ends(CUstream_st* stream) noexcept {
   if (const auto ended = machine_.gate().streams().ends(stream); !ended) refuse(ended.error());
 }
+
+void GatedLaunches::stream_waits(CUstream_st* stream) noexcept { machine_.gate().streams().waits(stream); }
 
 void GatedLaunches::operator_begins(std::string_view name) { name_of_operator = name; }
 

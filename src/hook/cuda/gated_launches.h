@@ -29,10 +29,11 @@ class GatedLaunches final : public LaunchObserver {
   bool before(const CudaLaunch& launch) noexcept override;
   void after(const CudaLaunch& launch, int result) noexcept override;
   void stream_ends(CUstream_st* stream) noexcept override;
+  void stream_waits(CUstream_st* stream) noexcept override;
 
   // The calling thread runs an operator until it ends. The name stays until then.
   static void operator_begins(std::string_view name);
-  // It may touch this memory, too: a launch whose pointers are not all known needs all of it.
+  // It may touch this memory, too: its launches need it, or all of it where their pointers are not all known.
   void operator_touches(const void* begin, Bytes bytes, bool writes);
   static void operator_forgets(const void* begin);  // It is dead.
   static void operator_ends();
@@ -42,6 +43,7 @@ class GatedLaunches final : public LaunchObserver {
 
  private:
   bool enter(const CudaLaunch& launch);
+  void add_touches_of_operator(bool only_few) const;
   std::string name_of(const CudaLaunch& launch) const;
   BlockRange blocks_at(const void* begin, Bytes bytes) const;
   void refuse(const Error& why);

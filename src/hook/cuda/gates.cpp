@@ -140,6 +140,10 @@ constexpr auto stream_ending = [](Shim& shim, CUstream stream) {
   if (LaunchObserver* const observer = shim.observer(); observer != nullptr && !is_reporting)
     observer->stream_ends(stream);
 };
+constexpr auto stream_waiting = [](Shim& shim, CUstream stream, auto...) {
+  if (LaunchObserver* const observer = shim.observer(); observer != nullptr && !is_reporting)
+    observer->stream_waits(stream);
+};
 constexpr auto capturing = [](Shim& shim, auto...) { shim.has_captured.store(true, std::memory_order_relaxed); };
 
 // Note [Which version]
@@ -285,6 +289,9 @@ std::span<const Gate> gates() {
     SPILLWAY_AFTER(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2, _ptsz, capturing),
     SPILLWAY_AFTER(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, , capturing),
     SPILLWAY_AFTER(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph, _ptsz, capturing),
+
+    SPILLWAY_THEN(cuStreamWaitEvent, 3020, cuStreamWaitEvent, , stream_waiting),
+    SPILLWAY_THEN(cuStreamWaitEvent, 7000, cuStreamWaitEvent, _ptsz, stream_waiting),
 
     SPILLWAY_THEN(cuGetProcAddress, 11030, cuGetProcAddress, , handing_out),
     SPILLWAY_THEN(cuGetProcAddress, 12000, cuGetProcAddress_v2, , handing_out),

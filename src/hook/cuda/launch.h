@@ -48,6 +48,9 @@ class LaunchObserver {
   virtual void after(const CudaLaunch& launch, int result) noexcept = 0;
   // Before the driver destroys a stream: another one may get its handle.
   virtual void stream_ends(CUstream_st*) noexcept {}
+  // After the driver has been asked to let a stream wait for an event: what is in order after that stream from now on
+  // is so after what the event is behind.
+  virtual void stream_waits(CUstream_st*) noexcept {}
 
  protected:
   ~LaunchObserver() = default;

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -102,6 +104,7 @@ bool CudaMachine::take_buffers(Job& job) {
     const bool is_lent = std::ranges::count(lent_, &pool, &Lent::pool) > 0;
     const bool is_in_use = &pool == &staging_ && staging_.slots_in_use() > 0;
     if (job.error == 0 && (is_lent || is_in_use)) return false;
+    if (!moves_to_ssd_instead()) return false;
     const bool is_file_full = job.error == ENOSPC;  // Arrivals give slots back.
     if (!is_file_full) job.error = ENOMEM;
     come_back(job, !is_file_full);
@@ -124,6 +127,20 @@ bool CudaMachine::take_buffers(Job& job) {
   }
   CHECK(taken.empty() && file_slots.empty());
   return true;
+}
+
+// Where the system pins less than the budget: what was promised to lie there needs room on the SSD. False: there is
+// none.
+bool CudaMachine::moves_to_ssd_instead() {
+  if (host_.shortage().empty() || host_blocks_missing() > 0) return true;
+  const auto pinned = static_cast<std::uint32_t>(host_.pinned().value / block_bytes().value);
+  const std::uint32_t missing = options_.host_slots - pinned;
+  host_blocks_missing_.store(missing, std::memory_order_release);
+  const auto reserved = file_.reserve(std::min(file_.reserved_slots() + missing, file_.capacity_slots()));
+  if (!reserved)
+    fail_for_good({Errc::out_of_memory, fmt::format("{}, and {}; give a smaller --host-memory", host_.shortage(),
+                                                    reserved.error().message)});
+  return reserved.has_value();
 }
 
 // Behind all that uses the blocks, and behind the copies that bring their bytes. False: it failed for good.
@@ -190,10 +207,14 @@ bool CudaMachine::has_left(Job& job) {
     come_back(job, true);
     return true;
   }
+  std::vector<BlockId> missed;
   for (BlockId id = blocks.first; id < blocks.end(); ++id.value) {
     Block& block = at(id);
     block.state = BlockState::stored;
-    if (block.blank) continue;
+    if (block.blank) {
+      if (gate_.is_claimed(id)) missed.push_back(id);
+      continue;
+    }
     if (!holds(memory_->unmap(id))) return false;
     if (block.staging != nullptr) staging_.give_back(std::exchange(block.staging, nullptr));
     if (job.move.to == Tier::ssd && block.slot != nullptr) host_.give_back(std::exchange(block.slot, nullptr));
@@ -203,6 +224,8 @@ bool CudaMachine::has_left(Job& job) {
     }
   }
   answer(job, true);
+  // A launch has asked for these, and they had no frames yet: who waits asks only once.
+  for (const BlockId id : missed) answers_.push_back(Faulted{kNobody, {id, 1}});
   return true;
 }
 

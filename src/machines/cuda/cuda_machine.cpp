@@ -141,7 +141,7 @@ Result<Stamped> CudaMachine::wait() {
     if (failure_ || !answers_.empty()) continue;
     std::optional<std::chrono::microseconds> timeout;
     if (!delayed_.empty() || !kept_.empty() || std::exchange(waits_for_capture_, false)) timeout = kRetry;
-    if (gate_.waits_since() && !timeout) timeout = kLookForEver;
+    if (stall_.waits_since() && !timeout) timeout = kLookForEver;
     if (is_device_busy()) timeout = kLook;
     ended_.clear();
     if (const auto waited = io_->wait(ended_, timeout); !waited) {
@@ -156,9 +156,10 @@ Result<Stamped> CudaMachine::wait() {
   }
 }
 
-// A launch waits, the GPU has nothing to do, and nothing has moved for long: rather an error than a run that hangs.
+// A launch or an operator waits, the GPU has nothing to do, and nothing has moved for long: rather an error than a run
+// that hangs.
 void CudaMachine::give_up_waiting() {
-  const auto since = gate_.waits_since();
+  const auto since = stall_.waits_since();
   if (!since || is_device_busy() || reading_.count() + writing_.count() > 0) return;
   // Somebody may be inside for long: in a copy that the driver waits for.
   if (std::ranges::any_of(jobs_, [](const auto& job) { return !job.second.inside.empty(); })) return;
@@ -166,9 +167,12 @@ void CudaMachine::give_up_waiting() {
   if (waited < kPatience) return;
   fail_for_good(
       {Errc::unavailable,
-       fmt::format("bug: a launch has waited for {} for its memory, and nothing moves ({} of {} blocks of the "
-                   "device in use)",
-                   to_text(waited), memory_->frames_in_use(), options_.device_frames)});
+       host_.shortage().empty()
+           ? fmt::format("bug: a launch has waited for {} for its memory, and nothing moves ({} of {} blocks of the "
+                         "device in use)",
+                         to_text(waited), memory_->frames_in_use(), options_.device_frames)
+           : fmt::format("a launch has waited for {} for its memory: {}; give a smaller --host-memory", to_text(waited),
+                         host_.shortage())});
 }
 
 std::optional<Event> CudaMachine::next_event() {

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -71,6 +72,7 @@ class CudaMachine final : public RealMachine {
 
   std::byte* begin() const override { return reinterpret_cast<std::byte*>(memory_->begin()); }
   std::uint32_t device_blocks() const override { return options_.device_frames; }
+  std::uint32_t host_blocks_missing() const override { return host_blocks_missing_.load(std::memory_order_acquire); }
   std::uint32_t most_in_move() const override { return options_.staging_slots; }  // It goes through them at once.
   bool are_there(BlockRange blocks) const override;
   bool has_pieces() const override { return false; }
@@ -152,6 +154,7 @@ class CudaMachine final : public RealMachine {
   void begin_eviction(Job& job);
   bool step_down(Job& job);
   bool take_buffers(Job& job);
+  bool moves_to_ssd_instead();
   bool start_copies(Job& job);
   bool has_left(Job& job);
   void come_back(Job& job, bool at_once);
@@ -219,6 +222,7 @@ class CudaMachine final : public RealMachine {
   std::deque<Event> answers_;
   std::vector<Event> delayed_;  // answers that must not be told before others had their turn
   std::vector<Completion> ended_;
+  std::atomic<std::uint32_t> host_blocks_missing_{0};
   bool waits_for_capture_ = false;  // a step does
   bool has_context_ = false;        // The run loop's thread does.
   Nanos last_;

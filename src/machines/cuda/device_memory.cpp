@@ -50,10 +50,11 @@ Result<> DeviceMemory::map(BlockId block) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult made = driver_.cuMemCreate(&handle, block_bytes_.value, &property, 0);
     if (made == CUDA_ERROR_OUT_OF_MEMORY)
-      return fail(Errc::unavailable,
-                  fmt::format("the GPU has no more memory after {} of a budget of {}: somebody else uses it; give a "
-                              "smaller --device-memory",
-                              to_text(block_bytes_ * handles_.size()), to_text(block_bytes_ * most_frames_)));
+      return fail(
+          Errc::unavailable,
+          fmt::format("the GPU has no more memory after {} of a budget of {}: somebody else uses it, or pools of "
+                      "the script's own (CUDA graphs, MemPool); give a smaller --device-memory",
+                      to_text(block_bytes_ * handles_.size()), to_text(block_bytes_ * most_frames_)));
     TRY_VOID(driver_.check(made, "make memory"));
     handles_.push_back(handle);
     free_.push_back(static_cast<Frame>(handles_.size() - 1));

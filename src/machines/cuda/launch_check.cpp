@@ -24,12 +24,12 @@ Result<> LaunchCheck::begin(std::span<const BlockRange> touched) {
   return ready;
 }
 
-Result<> LaunchCheck::end(CUstream stream) {
+void LaunchCheck::end(CUstream stream, const OnMiss& on_miss) {
   const DriverScope scope(around_.driver, around_.context);
-  const CUresult ran = around_.driver.cuStreamSynchronize(stream);
+  const auto ran = around_.driver.check(around_.driver.cuStreamSynchronize(stream), "run it");
   checked_.fetch_add(1, std::memory_order_relaxed);
+  if (!ran && on_miss) on_miss(ran.error());
   mutex_.unlock();
-  return around_.driver.check(ran, "run it");
 }
 
 }  // namespace spillway

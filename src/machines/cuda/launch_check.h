@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "base/mutex.h"
@@ -36,8 +37,10 @@ class LaunchCheck {
   // ---- Launching threads. The blocks are mapped, and what brings their bytes has been enqueued.
   // Unless it fails, nobody else launches until end(), and the run loop neither maps nor copies.
   Result<> begin(std::span<const BlockRange> touched) SPILLWAY_UNPROVED;
-  // The launch has been enqueued, or refused. The error is that of the device, once it has faulted.
-  Result<> end(CUstream stream) SPILLWAY_UNPROVED;
+  // The launch has been enqueued, or refused. `on_miss` is told the device's error once it has faulted, before the run
+  // loop can see the same and end the process.
+  using OnMiss = std::function<void(const Error&)>;
+  void end(CUstream stream, const OnMiss& on_miss) SPILLWAY_UNPROVED;
 
   // ---- The run loop holds it while it maps, unmaps or copies.
   Mutex& mutex() { return mutex_; }

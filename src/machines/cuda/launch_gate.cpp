@@ -50,9 +50,14 @@ Result<> LaunchGate::enter(CUstream stream, std::span<const BlockTouch> touches)
     go_out(slot);
     held_.fetch_add(1, std::memory_order_relaxed);
     const MutexLock turn(turn_);
-    const auto claimed = claim(touches);
-    // Inside before nothing is claimed any more.
-    if (claimed) slot.turns.fetch_add(1, std::memory_order_seq_cst);
+    // It looks again once it is inside, as long as all is claimed: who took a block off between has not seen it there,
+    // and who does so from now on sees that it is claimed or waits for it to go out.
+    Result<> claimed = claim(touches);
+    for (; claimed; claimed = claim(touches)) {
+      slot.turns.fetch_add(1, std::memory_order_seq_cst);
+      if (are_there(touches)) break;
+      go_out(slot);
+    }
     for_each_block(touches, [&](BlockId block) { claimed_[block.value].store(0, std::memory_order_seq_cst); });
     TRY_VOID(claimed);
   }
@@ -79,14 +84,13 @@ Result<> LaunchGate::let_stream_wait(CUstream stream, std::span<const BlockTouch
                               "let a stream wait for what it needs");
 }
 
-Result<> LaunchGate::leave(CUstream stream, std::span<const BlockTouch> touches) {
-  Result<> ran = is_strict() ? around_.check->end(stream) : Result<>();
+void LaunchGate::leave(CUstream stream, std::span<const BlockTouch> touches, const OnMiss& on_miss) {
+  if (is_strict()) around_.check->end(stream, on_miss);
   const auto number = around_.streams.number_of(stream);
   CHECK(number.has_value());
   const std::uint64_t launch = around_.streams.enqueued(*number);
   for (const BlockTouch& touch : touches) around_.streams.uses(*number, launch, touch.blocks);
   go_out((*slots_)[around_.threads.of_this_thread().value]);
-  return ran;
 }
 
 void LaunchGate::go_out(Slot& slot) {
@@ -109,9 +113,7 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
                 fmt::format("one launch uses {} of device memory, and the budget is {}: give a larger --device-memory",
                             to_text(block_bytes_ * count), to_text(block_bytes_ * most_claimed_)));
   const StreamId thread = around_.threads.of_this_thread();
-  const Nanos began = now();
-  around_.stall.begin(began);
-  waits_since_.store(began.value, std::memory_order_relaxed);
+  around_.stall.begin(now());
   for (bool told = false;; told = true) {
     std::uint64_t seen = 0;
     {
@@ -129,7 +131,6 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
     const MutexLock lock(mutex_);
     changed_.wait(mutex_, [&]() SPILLWAY_REQUIRES(mutex_) { return changes_ != seen || ended_; });
   }
-  waits_since_.store(0, std::memory_order_relaxed);
   around_.stall.end(now());
   if (const auto error = ended()) return std::unexpected(*error);
   return {};

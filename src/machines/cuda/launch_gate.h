@@ -63,16 +63,12 @@ class LaunchGate {
   // Returns once the launch may be enqueued, and leave() follows as soon as it was. The error says what does not fit,
   // or why nothing is served any more; then nothing is to be enqueued, and leave() is not called.
   Result<> enter(CUstream stream, std::span<const BlockTouch> touches);
-  // An error in strict runs only: the launch has touched what it was not seen to touch, or failed otherwise.
-  Result<> leave(CUstream stream, std::span<const BlockTouch> touches);
+  // In strict runs `on_miss` is called if the launch has touched what it was not seen to touch, or failed otherwise.
+  using OnMiss = LaunchCheck::OnMiss;
+  void leave(CUstream stream, std::span<const BlockTouch> touches, const OnMiss& on_miss = {});
   bool is_strict() const { return around_.check != nullptr; }  // Launches that touch nothing come here, too.
   ScriptStreams& streams() { return around_.streams; }
 
-  // Since when a launch waits; nothing: none does.
-  std::optional<Nanos> waits_since() const {
-    const std::uint64_t since = waits_since_.load(std::memory_order_relaxed);
-    return since == 0 ? std::nullopt : std::optional(Nanos{since});
-  }
   // So many launches had to wait for blocks.
   std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
 
@@ -121,7 +117,7 @@ class LaunchGate {
   std::vector<std::atomic<std::uint8_t>> there_, claimed_, written_;
   std::vector<std::atomic<std::uint64_t>> arrived_;
   std::unique_ptr<std::array<Slot, Streams::kMost>> slots_;
-  std::atomic<std::uint64_t> held_{0}, waits_since_{0};
+  std::atomic<std::uint64_t> held_{0};
   std::atomic<bool> is_awaited_{false};  // the run loop waits until somebody goes out
 
   Mutex turn_;  // Its owner has claims.

@@ -134,6 +134,12 @@ Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
   return {};
 }
 
+void ScriptStreams::waits(CUstream stream) {
+  const CUstream handle = stream == CU_STREAM_LEGACY ? nullptr : stream;
+  const std::uint32_t count = count_.load(std::memory_order_acquire);
+  if (const std::uint32_t number = find(handle, 0, count); number < count) enqueued(number);
+}
+
 void ScriptStreams::uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks) {
   Stream& one = *all_[stream].load(std::memory_order_relaxed);
   for (std::uint32_t block = blocks.first.value; block < blocks.end().value; ++block) {

@@ -39,6 +39,9 @@ class ScriptStreams {
   // Something that uses these blocks has been enqueued there.
   std::uint64_t enqueued(std::uint32_t stream) { return all_[stream].load()->launches.fetch_add(1) + 1; }
   void uses(std::uint32_t stream, std::uint64_t launch, BlockRange blocks);
+  // The script lets it wait for others. That counts like a launch: what waits for all of the stream waits for them,
+  // too.
+  void waits(CUstream handle);
   // The script is about to destroy it: another one may get its handle.
   Result<> ends(CUstream handle);
 

@@ -67,7 +67,7 @@ std::string RealDevice::explain(const Failure& failure) const {
 
 // So that these blocks can be stored.
 std::uint64_t RealDevice::slots_needed(std::uint64_t blocks) const {
-  const std::uint64_t in_memory = machine().device_blocks() + host_blocks();
+  const std::uint64_t in_memory = machine().device_blocks() + host_blocks() - machine().host_blocks_missing();
   const std::uint64_t needed = blocks + kSlackBlocks;
   return needed <= in_memory ? 0 : needed - in_memory;
 }

@@ -51,6 +51,8 @@ class RealMachine : public Machine {
   }
   // What the device's budget holds.
   virtual std::uint32_t device_blocks() const = 0;
+  // So many of its host memory's blocks cannot be had after all.
+  virtual std::uint32_t host_blocks_missing() const { return 0; }
   // The most blocks that one move may carry.
   virtual std::uint32_t most_in_move() const { return blocks_; }
   // Whether all of them could be used at once now. It may have changed when the caller looks.

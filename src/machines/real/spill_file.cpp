@@ -24,7 +24,8 @@ namespace {
 
 // Space is allocated up to 256 MiB at a time, since each call costs milliseconds; but no more than a small part of what
 // is there beyond what is asked for, since others may need it.
-constexpr std::uint32_t kMostAhead = 128, kPartAhead = 16;
+constexpr Bytes kMostAhead = 256_MiB;
+constexpr std::uint32_t kPartAhead = 16;
 
 auto refuse(Errc code, const std::string& directory, const std::string& reason) {
   return fail(code, fmt::format("cannot spill to {}: {}", directory, reason));
@@ -152,7 +153,8 @@ Result<> SpillFile::reserve(std::uint32_t slots, std::uint32_t most) {
   int error = ENOSPC;
   if (slots <= most) {
     // Not yet for the first one, the trial of who only looks whether it works.
-    const std::uint64_t ahead = have == 0 ? 0 : std::min<std::uint64_t>(free_slots() / kPartAhead, kMostAhead);
+    const std::uint64_t ahead =
+        have == 0 ? 0 : std::min(free_slots() / kPartAhead, kMostAhead.value / slot_bytes_.value);
     const std::uint32_t roomy =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(std::max<std::uint64_t>(slots, have + ahead), most));
     error = grow(roomy);

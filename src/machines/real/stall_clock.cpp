@@ -48,6 +48,12 @@ void StallClock::remove(std::size_t waits, Nanos at) {
   total_.store(ended_.value, std::memory_order_relaxed);
 }
 
+std::optional<Nanos> StallClock::waits_since() const {
+  if (total_.load(std::memory_order_relaxed) != kSomebodyWaits) return std::nullopt;
+  const MutexLock lock(mutex_);
+  return count_ == 0 ? std::nullopt : std::optional(since_);
+}
+
 Nanos StallClock::total(Nanos now) const {
   if (const std::uint64_t known = total_.load(std::memory_order_relaxed); known != kSomebodyWaits) return {known};
   const MutexLock lock(mutex_);

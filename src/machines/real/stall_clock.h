@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +25,8 @@ class StallClock {
   void begin(Nanos at);
   void end(Nanos at);
 
+  // Since when somebody waits; nothing: nobody does.
+  std::optional<Nanos> waits_since() const;
   // So far; a wait that goes on counts up to `now`.
   Nanos total(Nanos now) const;
 
