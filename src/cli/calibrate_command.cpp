@@ -42,11 +42,13 @@ Result<int> run_for_gpu(const CalibrateOptions& options) {
                                          {"fault_seconds", seconds(block.fault)}});
     return print(to_text(report));
   }
-  Table table({{"device", Align::left}, {"name", Align::left}, {"memory"}, {"free"}, {"link in"}, {"out"}, {"fault"}});
+  Table table({{"device", Align::left}, {"name", Align::left}, {"memory"}, {"free"}, {"link in"}, {"out"}});
   table.add_row({fmt::format("cuda:{}", gpu->ordinal), printable(gpu->name.data()), to_text(gpu->memory),
-                 to_text(gpu->free), to_text(gpu->to_device), to_text(gpu->from_device),
-                 to_text(gpu->blocks.front().fault)});
-  return print(table.text());
+                 to_text(gpu->free), to_text(gpu->to_device), to_text(gpu->from_device)});
+  Table blocks({{"block"}, {"mapping"}, {"fault"}});
+  for (const BlockCost& block : gpu->blocks)
+    blocks.add_row({to_text(block.bytes), to_text(block.mapping), to_text(block.fault)});
+  return print(table.text() + '\n' + blocks.text());
 }
 
 Result<int> run(const CalibrateOptions& options) {
@@ -97,6 +99,7 @@ void add_calibrate_command(CLI::App& app, int& status) {
       ->type_name("NAME");
   command->add_option("--ssd", options->ssd_folders, "a folder on each SSD")
       ->capture_default_str()
+      ->excludes("--device")
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one JSON object, for programs: bytes, bytes per second, seconds");
   command->callback([options, &status] { status = finish(run(*options)); });

@@ -33,14 +33,28 @@ Result<int> ordinal_of(std::string_view device) {
               fmt::format("--device {}: it is auto, cpu, cuda, or cuda:N with the number of a GPU", device));
 }
 
+constexpr int kNoGpu = -1;
+
 #ifdef SPILLWAY_HAS_CUDA
-Result<Gpu> probe(int ordinal) {
-  TRY(const std::string path, cuda_driver_path());
+// A driver that finds no GPU, and the one that CUDA's compilers bring for linking.
+bool finds_none(const CudaDriver& driver) {
+  const CUresult started = driver.cuInit(0);
+  return started == CUDA_ERROR_NO_DEVICE || started == CUDA_ERROR_STUB_LIBRARY;
+}
+
+// `may_lack`: its ordinal is kNoGpu where there is none.
+Result<Gpu> probe(int ordinal, bool may_lack) {
   Gpu gpu;
+  const auto path_found = cuda_driver_path();
+  if (!path_found && may_lack) gpu.ordinal = kNoGpu;
+  if (gpu.ordinal == kNoGpu) return gpu;
+  TRY(const std::string path, path_found);
   gpu.ordinal = ordinal;
   if (path.size() >= gpu.driver.size()) return fail(Errc::unavailable, fmt::format("the path {} is too long", path));
   path.copy(gpu.driver.data(), path.size());
   TRY(const CudaDriver driver, load_cuda_driver(path.c_str()));
+  if (may_lack && finds_none(driver)) gpu.ordinal = kNoGpu;
+  if (gpu.ordinal == kNoGpu) return gpu;
   TRY(const GpuProbe found, probe_gpu(driver, ordinal));
   gpu.name = found.name;
   gpu.cuda_version = found.driver_version;
@@ -52,7 +66,8 @@ Result<Gpu> probe(int ordinal) {
   return gpu;
 }
 #else
-Result<Gpu> probe(int) {
+Result<Gpu> probe(int, bool may_lack) {
+  if (may_lack) return Gpu{.ordinal = kNoGpu};
   return fail(Errc::unavailable,
               "this spillway was built without CUDA's headers: build it with a Python whose PyTorch has CUDA "
               "(-DSPILLWAY_PYTHON=/path/to/python3)");
@@ -64,14 +79,11 @@ Result<Gpu> probe(int) {
 Result<std::optional<Gpu>> gpu_of(const std::string& device) {
   if (device == "cpu") return std::nullopt;
   TRY(const int ordinal, ordinal_of(device));
-  const auto found = in_own_process<Gpu>({.disk = "the CUDA driver",
-                                          .limit = kMostForGpu,
-                                          .if_late = "it was asked for its GPUs; see nvidia-smi, or give --device cpu"},
-                                         [&] { return probe(ordinal); });
-  if (found) return *found;
-  if (device == "auto") return std::nullopt;
-  return fail(found.error().code, fmt::format("--device {}: {}; give --device cpu to limit the CPU's tensors", device,
-                                              found.error().message));
+  const auto found = in_own_process<Gpu>(
+      {.disk = "the CUDA driver", .limit = kMostForGpu, .if_late = "it was asked for its GPUs; see nvidia-smi"},
+      [&] { return probe(ordinal, device == "auto"); });
+  if (!found) return fail(found.error().code, fmt::format("--device {}: {}", device, found.error().message));
+  return found->ordinal == kNoGpu ? std::nullopt : std::optional(*found);
 }
 
 Result<Bytes> default_pinned_memory() {

@@ -130,11 +130,12 @@ Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig&
                             "memory, and {} of it are for the SSD; give less of the one or more of the other",
                             to_text(*wanted), to_text(Bytes{config.pinned_budget_bytes}), to_text(parts.staging)));
   TRY(const Bytes free, free_memory());
-  if (wanted && *wanted + parts.staging > free)
-    return fail(Errc::usage,
-                fmt::format("--host-memory {} is more than can be pinned: a GPU copies from pinned memory, "
-                            "{} are free and {} of it are for the SSD; give less",
-                            to_text(*wanted), to_text(free), to_text(parts.staging)));
+  if (const Bytes host = wanted.value_or(parts.host); host + parts.staging > free)
+    return fail(Errc::usage, fmt::format("{} is more than can be pinned: a GPU copies from pinned memory, {} are free, "
+                                         "and {} of it are for the SSD; give less",
+                                         options.pinned_memory ? "--pinned-memory " + *options.pinned_memory
+                                                               : "--host-memory " + *options.host_memory,
+                                         to_text(free), to_text(parts.staging)));
   config.host_budget_bytes = wanted.value_or(parts.host).value;
   config.pinned_budget_bytes = config.host_budget_bytes + parts.staging.value;
   return {};
@@ -150,7 +151,11 @@ Result<CpuDevice::Found> ssd_of(const SessionConfig& config) {
 Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session) {
   SessionConfig& config = session.config;
   config.unlimited = !options.device_memory;
-  TRY(const std::optional<Gpu> gpu, gpu_of(options.device));
+  const auto found_gpu = gpu_of(options.device);
+  if (!found_gpu)
+    return fail(found_gpu.error().code,
+                found_gpu.error().message + "; give --device cpu to limit the CPU's tensors instead");
+  const std::optional<Gpu>& gpu = *found_gpu;
   if (options.device_memory) {
     TRY(config.device_budget_bytes, size_option("--device-memory", *options.device_memory));
   }
@@ -167,6 +172,8 @@ Result<> configure(const RunOptions& options, Nanos io_timeout, Session& session
   if (!gpu && options.strict)
     return fail(Errc::usage,
                 "--strict: it checks a GPU's launches, and this run limits the CPU's tensors; leave it out");
+  if (gpu && options.eviction_path != "automatic")
+    return fail(Errc::usage, "--eviction-path: it is for the CPU, and this run limits a GPU; leave it out");
   config.strict = options.strict;
   if (options.ssd_capacity) {
     TRY(config.ssd_capacity_bytes, size_option("--ssd-capacity", *options.ssd_capacity));

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "cli/command.h"
+#include "cli/gpu_option.h"
 #include "cli/script.h"
 #include "session/launch.h"
 #include "session/output_file.h"
@@ -30,6 +31,11 @@ Result<int> trace(const TraceOptions& options) {
   if (!supervised.started) return supervised.exit_status;
   const RunReport report = read_report(*session, supervised);
   for (const std::string& notice : report.notices) tell(fmt::format("spillway: note: {}\n", notice));
+  // The session of a trace knows nothing of GPUs.
+  if (const auto gpu = gpu_of("auto"); gpu && *gpu)
+    tell(
+        "spillway: note: tensors on a GPU are not in a trace; a script that computes there is recorded by `spillway "
+        "run --record DIR`\n");
   if (!report.recorded.empty()) {
     tell(fmt::format("spillway: the trace is in {}; look at it with: spillway show {}\n", options.output,
                      options.output));

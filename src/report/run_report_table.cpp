@@ -256,13 +256,12 @@ std::string to_table(const RunReport& report) {
   std::string title = fmt::format("spillway {}: the script ended with status {} after {:.1f} s", kVersion,
                                   report.exit_status, seconds(report.wall));
   if (!report.made_tensors) {
-    title += report.gpu
-                 ? fmt::format(
-                       "; it made no tensors with PyTorch on {}; for a script that computes on the CPU give "
-                       "--device cpu",
-                       report.gpu->device)
-                 : "; it made no tensors with PyTorch that could be managed (programs started without LD_PRELOAD are "
-                   "not seen)";
+    title +=
+        report.gpu
+            ? fmt::format("; it made no tensors with PyTorch on {}{}", report.gpu->device,
+                          report.exit_status == 0 ? "; for a script that computes on the CPU give --device cpu" : "")
+            : "; it made no tensors with PyTorch that could be managed (programs started without LD_PRELOAD are "
+              "not seen)";
   } else {
     if (report.gpu) {
       lines.emplace_back("device", fmt::format("{}, {} (its driver knows CUDA {})", report.gpu->device,

@@ -125,9 +125,11 @@ std::unexpected<Error> too_little_for(std::string_view whom, const std::string& 
   const std::string why =
       device == Bytes{}
           ? fmt::format(
-                "what no plan moves (small tensors, mostly) takes {} of the device's {}; raise "
-                "--device-memory to {}MiB at least",
-                to_text(input.unplanned), to_text(input.budget), (input.unplanned + input.block_bytes).value >> 20)
+                "what no plan moves (small tensors, and some blocks of {} that stay free) takes {} of the device's {}; "
+                "raise --device-memory to {}MiB at least{}",
+                to_text(input.block_bytes), to_text(input.unplanned), to_text(input.budget),
+                (input.unplanned + input.block_bytes).value >> 20,
+                input.block_bytes > kBlockBytes ? ", or give a smaller --block-size" : "")
           : fmt::format(
                 "what a plan may count on is too little for {}: {} of the device's {}, and {} on "
                 "the SSD; raise --device-memory or --ssd-capacity",

@@ -65,7 +65,8 @@ bool GatedLaunches::enter(const CudaLaunch& launch) {
     return false;
   }
   const auto entered = machine_.gate().enter(launch.stream, touches_of_launch);
-  if (!entered) refuse(entered.error());
+  if (!entered)
+    refuse({entered.error().code, fmt::format("{} was not launched: {}", name_of(launch), entered.error().message)});
   return has_entered = entered.has_value();
 }
 

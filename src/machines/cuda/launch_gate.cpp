@@ -109,9 +109,11 @@ Result<> LaunchGate::claim(std::span<const BlockTouch> touches) {
   for_each_block(touches,
                  [&](BlockId block) { count += claimed_[block.value].exchange(1, std::memory_order_seq_cst) == 0; });
   if (count > most_claimed_)
-    return fail(Errc::out_of_memory,
-                fmt::format("one launch uses {} of device memory, and the budget is {}: give a larger --device-memory",
-                            to_text(block_bytes_ * count), to_text(block_bytes_ * most_claimed_)));
+    return fail(
+        Errc::out_of_memory,
+        fmt::format("one launch uses {} of device memory, and the budget is {}: give a larger --device-memory{}",
+                    to_text(block_bytes_ * count), to_text(block_bytes_ * most_claimed_),
+                    block_bytes_ > kBlockBytes ? ", or a smaller --block-size" : ""));
   const StreamId thread = around_.threads.of_this_thread();
   around_.stall.begin(now());
   for (bool told = false;; told = true) {
