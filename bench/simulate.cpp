@@ -1,5 +1,8 @@
-// What planning and simulating cost: bench/simulate TRACE...
+// What planning and simulating cost: bench/simulate [--growth] TRACE...
 //
+// With --growth: seconds to plan and simulate once, for the trace 1, 2, 4, ... times over, until it has 40,000 kernels;
+// and the exponent of the growth. A policy that takes more than a minute goes no further.
+// Without:
 // For each trace and policy, and again for the trace twice over as one iteration: kernels, moves, wall time of the plan
 // (the best of nine) and of the simulation (the best of three), peak memory of a process that does nothing else, and
 // the ratio of the doubled trace's times to the plain one's ("-" where tensors are carried into the next iteration,
@@ -12,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -108,9 +112,57 @@ Cost measure_apart(const Trace& trace, const Policy& policy, const MachineModel&
   return cost;
 }
 
-int run(const std::vector<std::string>& paths) {
-  const auto machine = load_machine("a100");
-  CHECK(machine.has_value());
+Result<Trace> trace_at(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return import_g10(path);
+  TRY(LoadedTrace loaded, load_trace(path));
+  return std::move(loaded.trace);
+}
+
+double seconds_once(const Trace& trace, const Policy& policy, const MachineModel& machine) {
+  return best_of(1, [&] {
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    Plan plan;
+    if (policy.plan) plan = policy.plan({trace, lifetimes, machine, policy.traits.parameters});
+    CHECK(simulate(trace, lifetimes, machine, policy.traits, policy.plan ? &plan : nullptr).has_value());
+  });
+}
+
+int show_growth(const std::vector<std::string>& paths, const MachineModel& machine) {
+  constexpr std::size_t kEnough = 40'000;
+  constexpr double kPatience = 60;
+  for (const std::string& path : paths) {
+    auto trace = trace_at(path);
+    if (!trace) {
+      fmt::print(stderr, "bench/simulate: {}\n", trace.error().message);
+      return 1;
+    }
+    std::vector<Trace> traces{*std::move(trace)};
+    while (traces.back().kernels.size() < kEnough) traces.push_back(doubled(traces.back()));
+    std::vector<Table::Column> columns{{traces.front().name, Align::left}};
+    for (const Trace& one : traces) columns.push_back({fmt::format("{} kernels", one.kernels.size())});
+    columns.push_back({"grows like"});
+    Table table(columns);
+    for (const Policy& policy : kPolicies) {
+      std::vector<std::string> row{std::string(policy.name)};
+      double first = 0, last = 0, times = 1;
+      for (const Trace& one : traces) {
+        if (last > kPatience) break;
+        last = seconds_once(one, policy, machine);
+        if (row.size() == 1) first = last;
+        times = static_cast<double>(one.kernels.size()) / static_cast<double>(traces.front().kernels.size());
+        row.push_back(fmt::format("{:.3f} s", last));
+      }
+      row.resize(columns.size() - 1, "-");
+      row.push_back(times > 1 ? fmt::format("n^{:.2f}", std::log(last / first) / std::log(times)) : "-");
+      table.add_row(row);
+      fmt::print(stderr, "{} {}\n", traces.front().name, policy.name);
+    }
+    fmt::print("{}\n", table.text());
+  }
+  return 0;
+}
+
+int run(const std::vector<std::string>& paths, const MachineModel& machine) {
   Table table({{"trace", Align::left},
                {"policy", Align::left},
                {"kernels"},
@@ -122,10 +174,7 @@ int run(const std::vector<std::string>& paths) {
                {"simulate"},
                {"iterations"}});
   for (const std::string& path : paths) {
-    Result<Trace> trace = std::filesystem::is_directory(path) ? import_g10(path) : [&]() -> Result<Trace> {
-      TRY(LoadedTrace loaded, load_trace(path));
-      return std::move(loaded.trace);
-    }();
+    const Result<Trace> trace = trace_at(path);
     if (!trace) {
       fmt::print(stderr, "bench/simulate: {}\n", trace.error().message);
       return 1;
@@ -134,8 +183,8 @@ int run(const std::vector<std::string>& paths) {
     const bool carries =
         std::ranges::any_of(trace->tensors, [](const Tensor& tensor) { return tensor.carried_from.has_value(); });
     for (const Policy& policy : kPolicies) {
-      const Cost once = measure_apart(*trace, policy, *machine);
-      const Cost both = carries ? Cost{} : measure_apart(doubled(*trace), policy, *machine);
+      const Cost once = measure_apart(*trace, policy, machine);
+      const Cost both = carries ? Cost{} : measure_apart(doubled(*trace), policy, machine);
       const auto ratio = [](double a, double b) {
         return a > 0 && b > 1e-4 ? fmt::format("{:.2f} x", a / b) : std::string("-");
       };
@@ -154,9 +203,16 @@ int run(const std::vector<std::string>& paths) {
 }  // namespace spillway
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') {
-    fmt::print(stderr, "usage: bench/simulate TRACE...   (trace files, or statistics folders of the G10 artifact)\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const bool growth = !arguments.empty() && arguments.front() == "--growth";
+  if (growth) arguments.erase(arguments.begin());
+  if (arguments.empty() || arguments.front().starts_with('-')) {
+    fmt::print(
+        stderr,
+        "usage: bench/simulate [--growth] TRACE...   (trace files, or statistics folders of the G10 artifact)\n");
     return 2;
   }
-  return spillway::run({argv + 1, argv + argc});
+  const auto machine = spillway::load_machine("a100");
+  CHECK(machine.has_value());
+  return growth ? spillway::show_growth(arguments, *machine) : spillway::run(arguments, *machine);
 }
