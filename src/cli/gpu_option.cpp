@@ -67,7 +67,9 @@ Result<Gpu> probe(int ordinal, bool may_lack) {
 }
 #else
 Result<Gpu> probe(int, bool may_lack) {
-  if (may_lack) return Gpu{.ordinal = kNoGpu};
+  Gpu none;
+  none.ordinal = kNoGpu;
+  if (may_lack) return none;
   return fail(Errc::unavailable,
               "this spillway was built without CUDA's headers: build it with a Python whose PyTorch has CUDA "
               "(-DSPILLWAY_PYTHON=/path/to/python3)");

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "plan/flash_geometry.h"
 #include "plan/machine_fields.h"
 #include "plan/presets.h"
