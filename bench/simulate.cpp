@@ -2,11 +2,10 @@
 //
 // With --growth: seconds to plan and simulate once, for the trace 1, 2, 4, ... times over, until it has 40,000 kernels;
 // and the exponent of the growth. A policy that takes more than a minute goes no further.
-// Without:
-// For each trace and policy, and again for the trace twice over as one iteration: kernels, moves, wall time of the plan
-// (the best of nine) and of the simulation (the best of three), peak memory of a process that does nothing else, and
-// the ratio of the doubled trace's times to the plain one's ("-" where tensors are carried into the next iteration,
-// which cannot be doubled).
+// Without, for each trace and policy, and again for the trace twice over as one iteration: kernels, moves, wall time of
+// the plan (the best of nine) and of the simulation (the best of three), peak memory of a process that does nothing
+// else, and the ratio of the doubled trace's times to the plain one's ("-" where tensors are carried into the next
+// iteration, which cannot be doubled).
 
 #include <fmt/format.h>
 #include <sys/resource.h>

@@ -130,7 +130,8 @@ Result<> configure_gpu(const RunOptions& options, const Gpu& gpu, SessionConfig&
                             "memory, and {} of it are for the SSD; give less of the one or more of the other",
                             to_text(*wanted), to_text(Bytes{config.pinned_budget_bytes}), to_text(parts.staging)));
   TRY(const Bytes free, free_memory());
-  if (const Bytes host = wanted.value_or(parts.host); host + parts.staging > free)
+  const bool is_given = options.pinned_memory || options.host_memory;
+  if (const Bytes host = wanted.value_or(parts.host); is_given && host + parts.staging > free)
     return fail(Errc::usage, fmt::format("{} is more than can be pinned: a GPU copies from pinned memory, {} are free, "
                                          "and {} of it are for the SSD; give less",
                                          options.pinned_memory ? "--pinned-memory " + *options.pinned_memory

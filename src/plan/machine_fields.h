@@ -14,8 +14,8 @@ namespace spillway {
 enum class FieldUnit : std::uint8_t { bytes, rate, duration, count, percent };
 
 inline constexpr std::string_view kOptionalTable = "flash";
-inline constexpr BytesPerSecond kSlowest{
-    1'000};  // Slower than a byte per millisecond is a mistake; its times overflow.
+// Slower than a byte per millisecond is a mistake, and its times overflow.
+inline constexpr BytesPerSecond kSlowest{1'000};
 
 // One key of a machine file: the only place that knows its name, unit and limits.
 struct MachineField {

@@ -349,8 +349,7 @@ TEST(RunPlanner, TooLittleMemoryIsToldHowMuchItTakesAtLeast) {
   ASSERT_FALSE(proposed);
   EXPECT_EQ(proposed.error().message,
             "what no plan moves (small tensors, and some blocks of 2 MiB that stay free) takes 82 MiB of the device's "
-            "64 MiB; raise --device-memory to "
-            "84MiB at least");
+            "64 MiB; raise --device-memory to 84MiB at least");
 }
 
 // Averages that take more than a plan may count on at all: there is nothing to plan for a weight that has room.

@@ -72,6 +72,7 @@ struct Limits {
   bool through_shim = false;  // what launches touch is found by the shim; else it is told
   bool graphs = false;        // some kernels are captured, and launched together; through the shim only
   bool strict = false;        // Note [Strict runs]
+  bool reserves_all = true;   // false: of the SSD, only what the other tiers have no room for
   Bytes block_bytes = kBlockBytes;
 };
 
@@ -344,7 +345,9 @@ Ran run_on_cuda(std::uint64_t seed, std::uint32_t kernels, Limits limits) {
     blocks = static_cast<std::uint32_t>(one.layout.block_bytes.size());
   }
   auto file = SpillFile::open(spill_directory(), limits.block_bytes * kSsdBlocks, limits.block_bytes);
-  CHECK(file.has_value() && file->reserve(kSsdBlocks).has_value());
+  const std::uint32_t beyond =
+      blocks + 16 > limits.device + limits.host ? blocks + 16 - limits.device - limits.host : 1;
+  CHECK(file.has_value() && file->reserve(limits.reserves_all ? kSsdBlocks : beyond).has_value());
   auto machine = CudaMachine::make(driver(),
                                    {.device_frames = limits.device,
                                     .host_slots = limits.host,
@@ -672,6 +675,21 @@ TEST(CudaStreams, ThoseThatHaveEndedMakeRoomForOthers) {
     check(driver().cuStreamDestroy(stream));
   }
   EXPECT_LT(numbers.size(), 3u);
+}
+
+// The rest of the budget was promised to hold what the SSD then has no space for.
+TEST(CudaConformance, WhereLessIsPinnedThanTheBudgetTheSsdGetsTheSpace) {
+  StrictCuda& strict = strict_cuda();
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    {
+      const std::lock_guard lock(strict.mutex);
+      strict.faults = {{"cuMemAllocHost", {0, CUDA_ERROR_OUT_OF_MEMORY}}};
+    }
+    const auto [asked, error, graphs] = run_on_cuda(seed, 60, {.device = 20, .host = 60, .reserves_all = false});
+    EXPECT_EQ(error, "") << seed;
+    const std::lock_guard lock(strict.mutex);
+    EXPECT_TRUE(strict.faults.empty()) << "it did not pin";
+  }
 }
 
 // Whatever call of the driver fails, and whenever: the run ends with an error that names it, or is as if nothing had

@@ -50,7 +50,9 @@ class Watcher final : public LaunchObserver {
     told.back().is_over = true;
     told.back().result = result;
   }
+  void stream_waits(CUstream_st* stream) noexcept override { waits.push_back(stream); }
   std::vector<Told> told;
+  std::vector<CUstream_st*> waits;
   std::function<void()> within;
   bool allows = true;
 };
@@ -514,6 +516,12 @@ TEST_F(ShimTest, CopiesSayWhichSideIsReadAndWhichIsWritten) {
   EXPECT_TRUE(last().touches.empty());
   CALL(cuMemcpyDtoD)(at(1), at(2) + kBytes, 64);
   EXPECT_EQ(last().ids(), (Accesses{{1, kWrite}})) << "from beyond a range";
+}
+
+TEST_F(ShimTest, StreamsThatWaitForOthersAreTold) {
+  CALL(cuStreamWaitEvent)(kStream, nullptr, 0);
+  CALL(cuStreamWaitEvent)(nullptr, nullptr, 0);
+  EXPECT_EQ(watcher.waits, (std::vector<CUstream_st*>{kStream, nullptr}));
 }
 
 TEST_F(ShimTest, RowsAndSlicesReachFromTheirFirstByteToTheirLast) {

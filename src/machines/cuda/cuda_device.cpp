@@ -11,8 +11,8 @@
 namespace spillway {
 namespace {
 
-// Of addresses there are plenty (a GPU has 2^47 bytes of them), and each block costs some 200 bytes of
-// tables, and 8 for each stream.
+// Of addresses there are plenty (a GPU has 2^47 bytes of them), and each block costs some 200 bytes of tables,
+// and 8 for each stream.
 constexpr std::uint64_t kAddressesForEach = 2;
 
 }  // namespace

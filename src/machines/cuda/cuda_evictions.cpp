@@ -104,7 +104,7 @@ bool CudaMachine::take_buffers(Job& job) {
     const bool is_lent = std::ranges::count(lent_, &pool, &Lent::pool) > 0;
     const bool is_in_use = &pool == &staging_ && staging_.slots_in_use() > 0;
     if (job.error == 0 && (is_lent || is_in_use)) return false;
-    if (!moves_to_ssd_instead()) return false;
+    if (!makes_up_for_shortage()) return false;
     const bool is_file_full = job.error == ENOSPC;  // Arrivals give slots back.
     if (!is_file_full) job.error = ENOMEM;
     come_back(job, !is_file_full);
@@ -131,7 +131,7 @@ bool CudaMachine::take_buffers(Job& job) {
 
 // Where the system pins less than the budget: what was promised to lie there needs room on the SSD. False: there is
 // none.
-bool CudaMachine::moves_to_ssd_instead() {
+bool CudaMachine::makes_up_for_shortage() {
   if (host_.shortage().empty() || host_blocks_missing() > 0) return true;
   const auto pinned = static_cast<std::uint32_t>(host_.pinned().value / block_bytes().value);
   const std::uint32_t missing = options_.host_slots - pinned;

@@ -154,7 +154,7 @@ class CudaMachine final : public RealMachine {
   void begin_eviction(Job& job);
   bool step_down(Job& job);
   bool take_buffers(Job& job);
-  bool moves_to_ssd_instead();
+  bool makes_up_for_shortage();
   bool start_copies(Job& job);
   bool has_left(Job& job);
   void come_back(Job& job, bool at_once);
