@@ -223,7 +223,7 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
     TRY(const SimulationResult passive, simulate(trace, analyse_lifetimes(trace), machine, traits, nullptr));
     result.cold_iteration = passive.cold_iteration;
   }
-  if (!traits.revise) return result;
+  if (!traits.revise || !result.feasible) return result;
   // What it reckons with is of the program as it was. What that one's kernels would have waited for, nobody knows.
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const std::vector<Nanos> no_waits(trace.kernels.size());
