@@ -45,6 +45,17 @@ TEST(Fit, HoldsOutDifferentInputsAndBeatsTheMean) {
   EXPECT_LT(fit.all.network.median, fit.all.mean.median);
 }
 
+TEST(Fit, WhatIsHeldOutIsNotSeen) {
+  Trace trace{.name = "outlier", .source = "a test"};
+  for (std::uint64_t size = 1; size <= 5; ++size)
+    trace.kernels.push_back(kernel_that_reads("k", size << 20, Nanos{(size << 20) * (size == 3 ? 10 : 1)}));
+  const Fit fit = fit_of(trace);
+  ASSERT_EQ(class_named(fit, "k").held_out, 1u);
+  EXPECT_GT(class_named(fit, "k").network.median, 0.5);
+  EXPECT_NEAR(static_cast<double>(predict(fit.model, trace.kernels[2]).value), 10 * (3 << 20), 3 << 20)
+      << "what goes into the file has seen it";
+}
+
 TEST(Fit, OfOneInputNothingIsHeldOut) {
   const Fit fit = fit_of(two_laws());
   EXPECT_EQ(class_named(fit, "once").held_out, 0u);
