@@ -116,4 +116,25 @@ std::string_view json_reason(std::string_view what) {
   return prefix == std::string_view::npos ? what : what.substr(prefix + 2);
 }
 
+bool nests_deeper(std::string_view json, int most) {
+  int depth = 0;
+  bool in_text = false;
+  for (std::size_t at = 0; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_text) {
+      if (c == '\\')
+        ++at;
+      else if (c == '"')
+        in_text = false;
+    } else if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > most) return true;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace spillway

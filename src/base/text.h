@@ -27,4 +27,7 @@ Result<std::uint64_t> parse_percent(std::string_view text);
 // What nlohmann's parser says, without its own "[json.exception.parse_error.101] " before it.
 std::string_view json_reason(std::string_view what);
 
+// Whether its lists and objects nest deeper than that. A parser's own recursion is bounded so, before it begins.
+bool nests_deeper(std::string_view json, int most);
+
 }  // namespace spillway

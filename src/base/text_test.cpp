@@ -48,5 +48,13 @@ TEST(Text, PercentsAreWholeAndHaveTheirSign) {
   }
 }
 
+TEST(NestsDeeper, CountsWhatIsOpenOutsideOfTexts) {
+  EXPECT_FALSE(nests_deeper("[{}, [], {}]", 2));
+  EXPECT_TRUE(nests_deeper("[{}, [{}]]", 2));
+  EXPECT_FALSE(nests_deeper(R"(["[[[", "\"[[["])", 1));
+  EXPECT_TRUE(nests_deeper(std::string(100'000, '['), 99'999));
+  EXPECT_FALSE(nests_deeper("", 0));
+}
+
 }  // namespace
 }  // namespace spillway

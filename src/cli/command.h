@@ -23,6 +23,7 @@ namespace spillway {
 //     command->callback([options, &status] { status = finish(run(*options)); });
 //   }
 //
+// A dash in a name is an underscore in the file's and the function's.
 // CMakeLists.txt lists the names in the order in which --help shows them; commands.cpp calls each one's function. Usage
 // that CLI11 refuses, and ours (Errc::usage), ends with status 2. Results go to stdout; errors, hints and progress to
 // stderr.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "cli/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/job_option.h"
@@ -66,7 +67,7 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
 std::vector<std::string> joined(const std::vector<std::string>& parts) {
   std::vector<std::string> names;
   for (const std::string& part : parts)
-    if (!names.empty() && part.contains('=') && !part.contains(':'))
+    if (!names.empty() && part.find('=') < part.find(':'))
       names.back() += ',' + part;
     else
       names.push_back(part);
@@ -78,6 +79,7 @@ Result<int> run(const CompareOptions& options) {
   std::vector<Policy> policies;
   for (const std::string& name : joined(options.policies)) {
     TRY(const Policy policy, policy_by_name(name));
+    TRY_VOID(cold_start_of(policy));  // An error should come before all the work.
     policies.push_back(policy);
   }
   if (policies.empty()) policies.assign(kPolicies.begin(), kPolicies.end());

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/cold_start.h"
 #include "plan/validate.h"
 #include "report/json.h"
 #include "report/table.h"
@@ -36,6 +37,13 @@ Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, co
   return {};
 }
 
+// A file's path, null if none is set; else the number.
+Json json_of(const Parameters& parameters, const ParameterSpec& spec) {
+  if (!spec.is_file) return parameters[spec.name];
+  const auto path = parameters.file(spec.name);
+  return path ? Json(*path) : Json(nullptr);
+}
+
 Json json_of(const FlashWear& wear) {
   const auto json_of_part = [](const FlashWear::Part& part) {
     return Json{{"host_written_bytes", part.host_written.value},
@@ -60,10 +68,14 @@ Result<Case> load_case(const std::string& trace_path, MachineModel machine, std:
 
 Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
   Evaluation evaluation;
+  TRY(const auto cold_start, cold_start_of(policy));
   const auto begin = Clock::now();
   const bool feasible = shortfall(input.lifetimes, input.machine, policy.traits) == PerTier<Bytes>{};
-  if (feasible && policy.plan)
-    evaluation.plan = policy.plan({input.loaded.trace, input.lifetimes, input.machine, policy.traits.parameters});
+  if (feasible && policy.plan) {
+    const Trace reckoned = reckoned_trace(input.loaded.trace, cold_start);
+    evaluation.plan = policy.plan({reckoned, input.lifetimes, input.machine, policy.traits.parameters});
+    evaluation.plan.reckoned = reckoned_from(reckoned, cold_start.has_value());
+  }
   evaluation.planning_seconds = seconds_since(begin);
   evaluation.plan.policy = text_of(policy);
   evaluation.plan.trace_name = input.loaded.trace.name;
@@ -136,7 +148,7 @@ void append_result(Json& object, const Evaluation& evaluation) {
   object["parameters"] = Json::object();
   if (const auto policy = policy_by_name(evaluation.plan.policy))
     for (const ParameterSpec& one : policy->traits.parameters.specs())
-      object["parameters"][one.name] = policy->traits.parameters[one.name];
+      object["parameters"][one.name] = json_of(policy->traits.parameters, one);
   object["feasible"] = result.feasible;
   object["shortfall"] = json_of(result.shortfall);
   object["steady"] = result.steady;

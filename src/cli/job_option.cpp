@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cli/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "policies/tensile.h"
@@ -73,8 +74,10 @@ Result<GivenJob> load_job(const std::string& text) {
 }
 
 // TENSILE plans for all jobs at once. Planners that know one job plan for a share of the device and of host memory, in
-// proportion to the jobs' peaks. Who plans from a first iteration has no plan before it is over.
-std::vector<Plan> plans_of(const Policy& policy, const std::vector<GivenJob>& jobs, const MachineModel& machine,
+// proportion to the jobs' peaks. Who plans from a first iteration has no plan before it is over. Before it is, whoever
+// has predicted times plans with those.
+std::vector<Plan> plans_of(const Policy& policy, const std::vector<GivenJob>& jobs,
+                           const std::vector<Trace>& unmeasured, const MachineModel& machine,
                            const std::vector<PresentJob>& present) {
   const auto peak_of = [&](const PresentJob& one) { return std::ranges::max(jobs[one.job].lifetimes.live); };
   Bytes all;
@@ -91,7 +94,8 @@ std::vector<Plan> plans_of(const Policy& policy, const std::vector<GivenJob>& jo
       shares[at].device.memory = part_of(machine.device.memory);
       shares[at].host.memory = part_of(machine.host.memory);
     }
-    problems.push_back({job.loaded.trace, job.lifetimes, shares[at], policy.traits.parameters});
+    const Trace& trace = present[at].has_measured ? job.loaded.trace : unmeasured[present[at].job];
+    problems.push_back({trace, job.lifetimes, shares[at], policy.traits.parameters});
   }
   if (policy.plan == plan_tensile) return plan_tensile_jobs(problems);
   std::vector<Plan> plans;
@@ -186,9 +190,14 @@ Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policie
   Progress progress("comparing policies", policies.size());
   std::size_t done = 0;
   for (const Policy& policy : policies) {
+    TRY(const auto cold_start, cold_start_of(policy));
+    std::vector<Trace> unmeasured;
+    for (const GivenJob& job : given) unmeasured.push_back(reckoned_trace(job.loaded.trace, cold_start));
     PlanJobs plan;
     if (policy.plan != nullptr)
-      plan = [&](const std::vector<PresentJob>& present) { return plans_of(policy, given, machine, present); };
+      plan = [&](const std::vector<PresentJob>& present) {
+        return plans_of(policy, given, unmeasured, machine, present);
+      };
     TRY(const JobsResult result, simulate_jobs(jobs, machine, policy.traits, plan));
     any |= result.feasible;
     const JobsCost cost = result.feasible ? cost_of(result, without) : JobsCost{};

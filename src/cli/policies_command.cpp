@@ -18,6 +18,10 @@ struct PoliciesOptions {
   bool json = false;
 };
 
+std::string_view kind_of(const ParameterSpec& spec) {
+  return spec.is_file ? "file" : spec.is_whole ? "whole" : "number";
+}
+
 nlohmann::ordered_json json_of(const Policy& policy) {
   nlohmann::ordered_json values;
   values["name"] = policy.name;
@@ -25,12 +29,17 @@ nlohmann::ordered_json json_of(const Policy& policy) {
   values["plans"] = policy.plan != nullptr;
   values["runs"] = runs_for_real(policy);
   values["parameters"] = nlohmann::ordered_json::array();
-  for (const ParameterSpec& one : policy.traits.parameters.specs())
+  for (const ParameterSpec& one : policy.traits.parameters.specs()) {
+    const auto number = [&](double value) {
+      return one.is_file ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(value);
+    };
     values["parameters"].push_back({{"name", one.name},
-                                    {"default", one.fallback},
-                                    {"least", one.least},
-                                    {"most", one.most},
+                                    {"kind", kind_of(one)},
+                                    {"default", number(one.fallback)},
+                                    {"least", number(one.least)},
+                                    {"most", number(one.most)},
                                     {"meaning", one.meaning}});
+  }
   return values;
 }
 
@@ -54,8 +63,9 @@ Result<int> run(const PoliciesOptions& options) {
                    runs_for_real(policy) ? "yes" : "no", std::string(policy.summary)});
     for (const ParameterSpec& one : policy.traits.parameters.specs()) {
       any = true;
-      parameters.add_row({fmt::format("{}:{}", policy.name, one.name), fmt::format("{}", one.fallback),
-                          fmt::format("{}", one.least), fmt::format("{}", one.most), std::string(one.meaning)});
+      const auto number = [&](double value) { return one.is_file ? "" : fmt::format("{}", value); };
+      parameters.add_row({fmt::format("{}:{}", policy.name, one.name), one.is_file ? "no file" : number(one.fallback),
+                          number(one.least), number(one.most), std::string(one.meaning)});
     }
   }
   return print(table.text() + (any ? '\n' + parameters.text() : ""));

@@ -63,7 +63,7 @@ void fields(auto& code, IsOneOf<Prefetch> auto& prefetch) {
 // The executor looks at the commands alone; the policy is for people.
 void fields(auto& code, IsOneOf<Plan> auto& plan) {
   auto& [policy, trace_name, trace_hash, trace_shape, machine_name, machine_hash, overrides, evictions, prefetches,
-         recomputations, over, shortfall, seconds] = plan;
+         recomputations, over, shortfall, seconds, reckoned] = plan;
   code(policy, evictions, prefetches);
 }
 

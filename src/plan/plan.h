@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "memory/tier.h"
+#include "plan/reckoned.h"
 #include "trace/shape.h"
 
 namespace spillway {
@@ -59,6 +60,7 @@ struct Plan {
   Bytes overcommitted;                             // if kernels never waited: see docs/formats/plan.md
   PerTier<Bytes> shortfall{};                      // what is missing where no such plan can exist; in no file
   std::optional<double> predicted_seconds;         // a steady iteration in simulation
+  std::optional<Reckoned> reckoned = {};           // in no file
 
   friend bool operator==(const Plan&, const Plan&) = default;
   std::uint64_t moves() const { return evictions.size() + prefetches.size(); }

@@ -73,28 +73,6 @@ class Reader {
   std::string place_;
 };
 
-// The parser's own recursion is bounded by hand: what is nested deeper than any plan is refused before it is built.
-bool too_deep(std::string_view json) {
-  int depth = 0;
-  bool in_text = false;
-  for (std::size_t at = 0; at < json.size(); ++at) {
-    const char c = json[at];
-    if (in_text) {
-      if (c == '\\')
-        ++at;
-      else if (c == '"')
-        in_text = false;
-    } else if (c == '"') {
-      in_text = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kDeepest) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 Result<Tier> tier(const Reader& reader) {
   TRY(const std::string name, reader.text("to"));
   if (name == "host") return Tier::host;
@@ -252,7 +230,7 @@ Result<Plan> read(const Json& root, const std::string& where) {
 }  // namespace
 
 Result<Plan> parse_plan(std::string_view json, const std::string& where) {
-  if (too_deep(json))
+  if (nests_deeper(json, kDeepest))
     return fail(Errc::bad_input, fmt::format("{}: nested deeper than any plan is; is this a plan?", where));
   try {
     std::vector<std::set<std::string>> open;  // the keys so far of each object that is being read

@@ -17,9 +17,16 @@ class OnlinePolicy;
 // For a device of this size. Without parameters those have their fallbacks.
 using OnlineMaker = std::unique_ptr<OnlinePolicy> (*)(Bytes device, const Parameters& parameters);
 
-// A better plan, after an iteration under this one in which kernels waited so long; nothing: it stays.
-using ReviseFn = std::optional<Plan> (*)(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                         const Plan& plan, const std::vector<Nanos>& waits);
+// What an iteration under a plan was like.
+struct PastIteration {
+  const Trace& trace;  // with the durations that were measured
+  const Lifetimes& lifetimes;
+  const MachineModel& machine;
+  const Parameters& parameters;
+  const std::vector<Nanos>& waits;  // by kernel
+};
+// Another plan after it; nothing: this one stays.
+using ReviseFn = std::optional<Plan> (*)(const PastIteration& iteration, const Plan& plan);
 
 // What the executor does under a policy beyond its plan; the mechanism obeys, the policy is a row of a table.
 struct PolicyTraits {
@@ -31,9 +38,10 @@ struct PolicyTraits {
   Bytes least_victim{};              // Smaller ones stay.
   bool keeps_copies = false;         // what comes unplanned leaves its copy below, whatever the plan
   bool plans_from_second = false;    // The first iteration has no plan: it is what one is made from.
-  ReviseFn revise = nullptr;
-  OnlineMaker online = nullptr;  // what moves ahead of kernels that no plan knows; null: nothing does
-  Parameters parameters = {};    // what a user may set, and has set
+  ReviseFn revise = nullptr;         // asked after an iteration under a plan
+  bool takes_back = false;           // what it says, if the next iteration is longer; then the plan stays
+  OnlineMaker online = nullptr;      // what moves ahead of kernels that no plan knows; null: nothing does
+  Parameters parameters = {};        // what a user may set, and has set
 };
 
 }  // namespace spillway

@@ -201,6 +201,7 @@ class Rewriter {
   void rewrite_moves() {
     out_.plan = plan_;
     out_.plan.recomputations.clear();
+    out_.plan.reckoned.reset();
     const auto rename = [&](auto& move, KernelId& kernel) {
       move.tensor = name_at(move.tensor, kernel);
       kernel = place_[kernel.value];

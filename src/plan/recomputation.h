@@ -16,9 +16,9 @@ namespace spillway {
 // tensor of the same size. So nothing below needs to know of recomputation: the trace and the plan are rewritten, and
 // what reads a discarded tensor is found as a read of freed memory.
 struct Recomputed {
-  Trace trace;                        // with the replays as kernels of their own
-  Plan plan;                          // the moves, by the kernels and tensors of that trace; without recomputations
-  std::vector<bool> is_replay;        // by kernel of that trace
+  Trace trace;                  // with the replays as kernels of their own
+  Plan plan;                    // the moves, by that trace's kernels and tensors; without recomputations, and reckoned
+  std::vector<bool> is_replay;  // by kernel of that trace
   std::vector<KernelId> original_of;  // by kernel of that trace
   Nanos replaying;                    // the durations of all replays
 

@@ -178,8 +178,8 @@ class Choosing {
 Plan plan_capuchin(const Problem& problem) { return Choosing(problem).plan(); }
 
 // What a kernel waited for is asked for earlier, but not before it has left.
-std::optional<Plan> revise_capuchin(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                    const Plan& plan, const std::vector<Nanos>& waits) {
+std::optional<Plan> revise_capuchin(const PastIteration& iteration, const Plan& plan) {
+  const auto& [trace, lifetimes, machine, parameters, waits] = iteration;
   const Timeline timeline = ideal_timeline(trace);
   std::vector<std::vector<KernelId>> evicted(trace.tensors.size());
   for (const Eviction& eviction : plan.evictions) evicted[eviction.tensor.value].push_back(eviction.after);

@@ -31,6 +31,12 @@ Result<> set_parameter(Policy& policy, std::string_view setting) {
   }
   const ParameterSpec& spec = *std::ranges::find(parameters.specs(), name, &ParameterSpec::name);
   const std::string_view text = setting.substr(equals + 1);
+  if (spec.is_file) {
+    if (text.empty())
+      return fail(Errc::usage, fmt::format("{}: '{}' must name a file, with no comma in its path", policy.name, name));
+    parameters.set(name, std::string(text));
+    return {};
+  }
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= spec.least && value <= spec.most) ||

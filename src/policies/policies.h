@@ -33,12 +33,11 @@ Plan plan_furthest(const Problem& problem);        // furthest.cpp
 Plan plan_furthest_ahead(const Problem& problem);  // furthest.cpp
 Plan plan_furthest_lean(const Problem& problem);   // furthest.cpp
 
-Plan plan_tensile(const Problem& problem);   // tensile.cpp
-Plan plan_vdnn(const Problem& problem);      // vdnn.cpp
-Plan plan_capuchin(const Problem& problem);  // capuchin.cpp
-std::optional<Plan> revise_capuchin(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                    const Plan& plan, const std::vector<Nanos>& waits);
-Plan plan_flashneuron(const Problem& problem);  // flashneuron.cpp
+Plan plan_tensile(const Problem& problem);                                              // tensile.cpp
+Plan plan_vdnn(const Problem& problem);                                                 // vdnn.cpp
+Plan plan_capuchin(const Problem& problem);                                             // capuchin.cpp
+std::optional<Plan> revise_capuchin(const PastIteration& iteration, const Plan& plan);  // capuchin.cpp
+Plan plan_flashneuron(const Problem& problem);                                          // flashneuron.cpp
 
 struct Policy {
   std::string_view name, summary;
@@ -93,6 +92,7 @@ inline constexpr std::array kPolicies{
             .uses_ssd = false,
             .whole_tensors_leave = true,
             .keeps_copies = true,
+            .revise = revise_tensile,
             .parameters = Parameters(kTensileParameters)},
            plan_tensile},
     Policy{"capuchin",
@@ -101,7 +101,8 @@ inline constexpr std::array kPolicies{
             .uses_ssd = false,
             .whole_tensors_leave = true,
             .plans_from_second = true,
-            .revise = revise_capuchin},
+            .revise = revise_capuchin,
+            .takes_back = true},
            plan_capuchin},
     Policy{"vdnn",
            "vDNN: what convolutions read leaves during them, and comes back kernel by kernel",

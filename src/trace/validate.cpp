@@ -12,7 +12,6 @@ namespace spillway {
 namespace {
 
 constexpr std::uint64_t kMost = std::uint64_t{1} << 63;
-constexpr std::uint64_t kMostTime = std::uint64_t{1} << 57;  // twenty iterations of it, and their stalls, fit 64 bits
 constexpr std::size_t kMostKernels = std::size_t{1} << 31;
 
 std::string name_of(const Trace& trace, TensorId id) {
@@ -104,7 +103,7 @@ class Walk {
     for (std::uint32_t k = 0; k < trace_.kernels.size(); ++k) {
       const Kernel& kernel = trace_.kernels[k];
       for (const Nanos time : {kernel.duration, kernel.gap}) {
-        if (time.value > kMostTime - total)
+        if (time.value > kMostIterationTime.value - total)
           return wrong(KernelId{k},
                        "and those before it last more than 2^57 ns, 4.5 years; write their true durations");
         total += time.value;

@@ -73,6 +73,11 @@ def main():
         for what, (content, named) in MACHINES.items():
             file = write("bad.toml", content)
             good &= fails(what, named, "plan", trace, "--policy", "g10", "--machine", file, "-o", str(output))
+        for what, content in {"cut": "{\"format\": \"spillway-lat", "a trace": Path(trace).read_text()}.items():
+            file = write("bad.latencies", content)
+            for command, option in {"simulate": "--policy", "compare": "--policies", "plan": "--policy"}.items():
+                good &= fails(what, file, command, trace, option, f"tensile:cold-start={file}", *A100)
+        good &= fails("nowhere", "nowhere", "simulate", trace, "--policy", "tensile:cold-start=nowhere", *A100)
         config = (HERE.parents[1] / "fuzz/corpus/g10/three_kernels.config").read_text()
         file = write("bad.config", config[: len(config) // 2])
         good &= fails("cut", file, "import", "g10", file, "-o", str(output))
@@ -89,6 +94,7 @@ def main():
         inputs = {
             model: ["plan", model, "--policy", "g10", *A100],
             machine: ["plan", trace, "--policy", "g10", "--machine", machine],
+            write("bad.fitted", Path(trace).read_bytes()): ["fit-latencies", trace, str(folder / "bad.fitted")],
             write("bad.folder/kernels.config", config): ["import", "g10", str(folder / "bad.folder")],
         }
         for file, arguments in inputs.items():

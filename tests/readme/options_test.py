@@ -17,7 +17,7 @@ def help_of(spillway, *command):
 
 def sub_commands(help_text):
     listed = re.search(r"^Subcommands:\n((?:  .*\n)+)", help_text, re.M)
-    return re.findall(r"^  (\w+)", listed[1], re.M) if listed else []
+    return re.findall(r"^  ([\w-]+)", listed[1], re.M) if listed else []
 
 
 def options(help_text):

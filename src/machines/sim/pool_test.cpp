@@ -62,7 +62,7 @@ TEST(Pool, WhatIsDeadMovesUnlessItIsDropped) {
   model.fault.bytes = 64_KiB;
   const auto moved = [&](bool drops) {
     PolicyTraits traits{.parameters = Parameters(kPoolParameters)};
-    traits.parameters.set("invalidate", drops ? 1 : 0);
+    traits.parameters.set("invalidate", drops ? 1.0 : 0.0);
     const auto result = simulate(trace, lifetimes, model, traits, nullptr);
     EXPECT_TRUE(result && result->feasible);
     return result->moved(Tier::device, Tier::host);

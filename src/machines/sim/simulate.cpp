@@ -223,7 +223,15 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
     TRY(const SimulationResult passive, simulate(trace, analyse_lifetimes(trace), machine, traits, nullptr));
     result.cold_iteration = passive.cold_iteration;
   }
-  return result;
+  if (!traits.revise || !result.feasible) return result;
+  // What it reckons with is of the program as it was. What that one's kernels would have waited for, nobody knows.
+  const Lifetimes lifetimes = analyse_lifetimes(trace);
+  const std::vector<Nanos> no_waits(trace.kernels.size());
+  const auto better = traits.revise({trace, lifetimes, machine, traits.parameters, no_waits}, plan);
+  if (!better) return result;
+  TRY(SimulationResult after, simulate(trace, lifetimes, machine, traits, &*better));
+  after.cold_iteration = result.cold_iteration;
+  return after;
 }
 
 }  // namespace
@@ -299,7 +307,10 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   std::optional<Plan> revised;
   std::optional<std::pair<Nanos, Plan>> before_revision;  // the last one: what an iteration took, under which plan
   bool may_revise = traits.revise != nullptr;
-  if (plan != nullptr && !traits.plans_from_second) adopt(*plan, layout);
+  if (plan != nullptr && !traits.plans_from_second) {
+    adopt(*plan, layout);
+    revised = *plan;
+  }
   TRY(const SimHardware hardware, hardware_of(machine));
   SimMachine sim(trace, lifetimes, std::move(layout), hardware, placed.tiers, !traits.kernels_fault, kThePlan, tensors);
 
@@ -340,14 +351,19 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     const bool begins = plan != nullptr && traits.plans_from_second && measured.size() == 1;
     if (begins) revised = *plan;
     std::optional<Plan> better;
-    const bool is_worse = before_revision && measured.back().time > before_revision->first;
+    const bool is_worse = traits.takes_back && before_revision && measured.back().time > before_revision->first;
     if (is_worse) {  // It stays with the plan that it had.
       better = before_revision->second;
       may_revise = false;
     } else if (revised && !begins && may_revise && measured.size() + kMeanOf / 2 < kMostIterations) {
-      better = traits.revise(trace, lifetimes, machine, *revised, sim.waits());
+      better = traits.revise({trace, lifetimes, machine, traits.parameters, sim.waits()}, *revised);
     }
     before_revision.reset();
+    if (better && !better->recomputations.empty()) {  // That is another program, so it begins anew.
+      TRY(SimulationResult after, simulate_recomputing(trace, machine, traits, *better));
+      after.cold_iteration = measured.front().time;
+      return after;
+    }
     if (begins || better) {
       if (better && !is_worse) before_revision = {measured.back().time, *revised};
       if (better) revised = *better;
