@@ -20,6 +20,29 @@ TEST(Recorder, TensorsKeepTheirLabelsWhereverTheyWereMade) {
     EXPECT_EQ(std::ranges::count(iteration->labels, Script::label_of(name)), 1) << name;
 }
 
+TEST(Recorder, ReplaysOmitTheStatisticsThatTheirKernelsUpdate) {
+  Script script;
+  for (const char* name : {"w", "mean", "shared"}) script.data(name);
+  for (int step = 0; step < 4; ++step) {
+    script.run({.name = "norm", .reads = {"w"}, .makes = {"x"}, .replayable = true, .statistics = {"mean", "mean"}});
+    script.run({.name = "in_place", .writes = {"x"}, .replayable = true});
+    script.run({.name = "norm", .reads = {"shared"}, .makes = {"y"}, .replayable = true, .statistics = {"shared"}});
+    script.run({.name = "random", .reads = {"x"}, .makes = {"z"}});
+    for (const char* name : {"x", "y", "z"}) script.drop(name);
+    script.run({.name = "sgd", .phase = Phase::optimizer, .writes = {"w"}});
+    script.anchor();
+  }
+  const Trace trace = script.trace();
+  ASSERT_EQ(trace.kernels.size(), 5u);
+  ASSERT_TRUE(trace.kernels[0].replay);
+  ASSERT_EQ(trace.kernels[0].replay->omits.size(), 1u);
+  EXPECT_EQ(trace.kernels[0].replay->omits[0], trace.kernels[0].writes[0].tensor);
+  EXPECT_FALSE(trace.kernels[1].replay) << "it changes what was there";
+  EXPECT_FALSE(trace.kernels[2].replay) << "it needs what lies in the same memory";
+  EXPECT_FALSE(trace.kernels[3].replay);
+  EXPECT_FALSE(trace.kernels[4].replay);
+}
+
 TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {
   Script script;
   script.data("w");
