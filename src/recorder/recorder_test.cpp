@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recorder/known_shapes.h"
 #include "recorder/recorder_script.h"
 
 namespace spillway {
@@ -41,6 +42,17 @@ TEST(Recorder, ReplaysOmitTheStatisticsThatTheirKernelsUpdate) {
   EXPECT_FALSE(trace.kernels[2].replay) << "it needs what lies in the same memory";
   EXPECT_FALSE(trace.kernels[3].replay);
   EXPECT_FALSE(trace.kernels[4].replay);
+}
+
+TEST(KnownShapes, AreKeptOnceAndNotForEver) {
+  KnownShapes known;
+  const std::vector<std::int64_t> flat{2, 4, 3, 0, 1, 7};
+  const auto* shapes = known.find_or_add(1, flat);
+  ASSERT_NE(shapes, nullptr);
+  EXPECT_EQ(*shapes, (std::vector<Sizes>{{4, 3}, {}, {7}}));
+  std::uint64_t hash = 2;
+  while (known.find_or_add(hash, flat) != nullptr) ASSERT_LT(++hash, 1'000'000u);
+  EXPECT_EQ(known.find_or_add(1, {}), shapes) << "what is known stays where it is";
 }
 
 TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {
