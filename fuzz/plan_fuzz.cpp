@@ -13,15 +13,17 @@ namespace {
 
 using namespace spillway;
 
-// Four kernels; tensor 0 rests twice, tensor 1 dies, tensor 2 shares a block with others.
+// Six kernels, which can all be replayed; tensor 0 rests twice, tensor 1 dies, tensor 2 shares a block with others.
 Trace small_trace() {
   Trace trace{.name = "small", .source = "fuzz"};
   trace.tensors = {{.name = "w", .bytes = 1_MiB, .persistent = true},
                    {.name = "a", .bytes = 2_MiB},
                    {.name = "s", .bytes = 1_KiB, .persistent = true}};
   for (const std::uint32_t used : {0u, 1u, 1u, 0u, 2u, 2u})
-    trace.kernels.push_back(
-        {.name = "k", .duration = Nanos{1'000}, .writes = {{{used}, {}, trace.tensors[used].bytes}}});
+    trace.kernels.push_back({.name = "k",
+                             .duration = Nanos{1'000},
+                             .writes = {{{used}, {}, trace.tensors[used].bytes}},
+                             .replay = Replayable{}});
   return trace;
 }
 

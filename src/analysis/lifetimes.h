@@ -35,6 +35,9 @@ struct Lifetime {
   KernelId birth;
   KernelId death;  // freed when this kernel has ended; meaningful unless alive_at_end without self-carry
   std::optional<TensorId> heir{};  // the tensor that has its bytes in the next iteration, if alive_at_end
+
+  // Freed, and where it is carried from itself not yet born again, when this kernel starts.
+  bool is_dead_before(KernelId kernel) const { return death < kernel && (!alive_at_end || kernel <= birth); }
 };
 
 struct Lifetimes {

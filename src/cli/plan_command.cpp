@@ -54,6 +54,7 @@ std::string plan_table(const Evaluation& evaluation, const Case& input) {
   table.add_row({"evictions to the SSD", evictions(Tier::ssd)});
   table.add_row({"evictions to host memory", evictions(Tier::host)});
   table.add_row({"prefetches", std::to_string(plan.prefetches.size())});
+  if (!plan.recomputations.empty()) table.add_row({"tensors made again", std::to_string(plan.recomputations.size())});
   table.add_row({"beyond the device at most", to_text(plan.overcommitted)});
   table.add_row({"predicted", fmt::format("{:.3f} s", plan.predicted_seconds.value_or(0))});
   return fmt::format("{}, planned in {:.3f} s\n\n{}", title, evaluation.planning_seconds, table.text());

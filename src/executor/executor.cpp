@@ -381,7 +381,8 @@ void Executor::planned_at(const InFlight& started, std::vector<Command>& out) {
   for (std::uint32_t at = evictions_from_[kernel]; at < evictions_from_[kernel + 1]; ++at) {
     const Eviction& eviction = plan_->commands.evictions[at];
     if (!eviction.during) continue;
-    if (const auto blocks = home(eviction.tensor)) migration_.leave_during(started.launch, *blocks);
+    if (const auto blocks = home(eviction.tensor))
+      migration_.leave_during(started.launch, *blocks, options_.kernels_fault);
     issue(eviction, out);
   }
   for (std::uint32_t at = prefetches_from_[kernel]; at < prefetches_from_[kernel + 1]; ++at)

@@ -99,6 +99,10 @@ class HostileMachine {
       } else if (const auto* park = std::get_if<Park>(&command)) {
         CHECK(device_[pieces_in({park->block, 1}).front()] && !split_.contains(park->block));
         if (++parks % 3 > 0) parked_.insert(park->block);  // It may do nothing.
+      } else if (const auto* timer = std::get_if<Timer>(&command)) {
+        CHECK(timer->delay > Nanos{});
+        timers_.push_back(timer->timer);
+        ++timers;
       } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
         const auto flight = std::ranges::find(flights_, cancel->move, [](const Flight& f) { return f.move.id; });
         CHECK(flight != flights_.end());
@@ -109,7 +113,7 @@ class HostileMachine {
     }
   }
 
-  bool busy() const { return !flights_.empty(); }
+  bool busy() const { return !flights_.empty() || !timers_.empty(); }
 
   // Told before anything else.
   std::optional<Event> next_refused() {
@@ -119,7 +123,15 @@ class HostileMachine {
     return Faulted{kNobody, {piece, 1}};
   }
 
+  // In any order: it knows no time.
   Event finish_one(Choices& choices) {
+    if (const auto all = timers_.size() + flights_.size();
+        choices.below(static_cast<std::uint32_t>(all)) < timers_.size()) {
+      const auto timer = timers_.begin() + choices.below(static_cast<std::uint32_t>(timers_.size()));
+      const Elapsed elapsed{*timer};
+      timers_.erase(timer);
+      return elapsed;
+    }
     const auto at = flights_.begin() + choices.below(static_cast<std::uint32_t>(flights_.size()));
     const Flight flight = std::move(*at);
     flights_.erase(at);
@@ -164,7 +176,7 @@ class HostileMachine {
   // True if the block of this piece was parked, and is no more.
   bool comes_back_on(std::uint32_t piece) { return parked_.erase({piece / kPiecesPerBlock}) > 0; }
 
-  static inline std::uint64_t splits = 0, parks = 0;
+  static inline std::uint64_t splits = 0, parks = 0, timers = 0;
 
  private:
   struct Flight {
@@ -218,6 +230,7 @@ class HostileMachine {
   std::deque<BlockId> refused_;
   std::vector<std::uint32_t> mapped_;
   std::vector<Flight> flights_;
+  std::vector<std::uint32_t> timers_;
   std::size_t frames_, in_use_ = 0;  // in pieces
   bool failing_, all_is_told_;
   std::uint32_t moves_ = 0, drops_ = 0;
@@ -230,16 +243,26 @@ constexpr std::uint32_t kKernels = 8;  // in a plan's iteration
 constexpr std::uint32_t kTensors = 60;
 constexpr std::size_t kInFlight = 3;  // the most launches on a stream
 
-// Moves of any tensor at any time, whether it is alive then or not.
+// Moves of any tensor at any time, whether it is alive then or not; some late, some that kernels wait for.
 Plan random_plan(std::uint64_t seed) {
   Choices choices(seed, 0);
-  const bool copies = choices.below(2) == 0;
+  const bool copies = choices.below(2) == 0, timed = choices.below(2) == 0;
+  const auto delay = [&] { return timed && choices.below(3) == 0 ? Nanos{1 + choices.below(100)} : Nanos{}; };
+  const auto awaited = [&] {
+    return timed && choices.below(3) == 0 ? std::optional(KernelId{choices.below(kKernels)}) : std::nullopt;
+  };
   Plan plan;
   for (std::uint32_t kernel = 0; kernel < kKernels; ++kernel)
     for (std::uint32_t tensor = 0; tensor < kTensors; ++tensor) {
       if (choices.below(6) == 0)
-        plan.evictions.push_back({{tensor}, {kernel}, choices.below(2) == 0 ? Tier::host : Tier::ssd});
-      if (choices.below(6) == 0) plan.prefetches.push_back({{tensor}, {kernel}, copies && choices.below(2) == 0});
+        plan.evictions.push_back({{tensor},
+                                  {kernel},
+                                  choices.below(2) == 0 ? Tier::host : Tier::ssd,
+                                  delay(),
+                                  timed && kernel % 2 == 0,
+                                  awaited()});
+      if (choices.below(6) == 0)
+        plan.prefetches.push_back({{tensor}, {kernel}, copies && choices.below(2) == 0, delay(), awaited()});
     }
   return plan;
 }
@@ -326,6 +349,7 @@ class RandomProgram {
     };
     std::vector<Touch> touches;  // still to come, the last one first
     bool queued = false, faulted = false;
+    bool lets_leave = false;  // what it reads, and it only reads
   };
   struct Stream {
     std::uint32_t serial = 0;
@@ -424,20 +448,22 @@ class RandomProgram {
     Stream& stream = streams_[index];
     InFlight& kernel = stream.in_flight.emplace_back();
     kernel.launch = {{index}, ++stream.serial};
+    const std::uint32_t place = choices_.below(kKernels + 1);
+    kernel.lets_leave = std::ranges::any_of(
+        plan_.evictions, [&](const Eviction& one) { return one.during && one.after == KernelId{place}; });
     std::uint32_t bytes = 0;
     for (const auto& [id, blocks] : tensors_) {
       if (choices_.below(2) == 0) continue;
       if (!shape_.faults && bytes + blocks.count > shape_.device_blocks) continue;
       bytes += blocks.count;
-      kernel.accesses.push_back({.blocks = blocks, .writes = choices_.below(2) == 0});
+      kernel.accesses.push_back({.blocks = blocks, .writes = !kernel.lets_leave && choices_.below(2) == 0});
     }
     for (const BlockAccess& access : kernel.accesses)
       for (BlockId block = access.blocks.first; block < access.blocks.end(); ++block.value)
-        kernel.touches.push_back({place_in(block), access.writes || !shape_.all_is_told});
+        kernel.touches.push_back({place_in(block), access.writes || (!shape_.all_is_told && !kernel.lets_leave)});
     // Where it uses more than the device it comes back to what has left.
     for (std::size_t again = choices_.below(3) * kernel.touches.size(); again > 0; --again)
       kernel.touches.push_back(kernel.touches[choices_.below(static_cast<std::uint32_t>(kernel.touches.size()))]);
-    const std::uint32_t place = choices_.below(kKernels + 1);
     tell(KernelReady{kernel.launch, place < kKernels ? KernelId{place} : kNoKernel, kernel.accesses});
   }
 
@@ -458,7 +484,9 @@ class RandomProgram {
     const auto [piece, writes] = kernel.touches.back();
     auto& bytes = machine_.on_device(piece);
     if (!bytes) {
-      RC_ASSERT(shape_.faults);                             // Without faults everything must be there at the launch.
+      // Without faults everything must be there at the launch, and stays but for what leaves during it.
+      if (!shape_.faults && !writes && kernel.lets_leave) return kernel.touches.pop_back();
+      RC_ASSERT(shape_.faults);
       if (kernel.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
       kernel.faulted = true;
       return tell(Faulted{{index}, {machine_.faults_on(piece), 1}, choices_.below(4) == 0});
@@ -486,7 +514,7 @@ class RandomProgram {
 };
 
 void check_random_programs(bool faults) {
-  HostileMachine::splits = HostileMachine::parks = 0;
+  HostileMachine::splits = HostileMachine::parks = HostileMachine::timers = 0;
   EXPECT_TRUE(rc::check([faults] {
     Choices choices(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::resize(100, rc::gen::inRange(0u, 3000u)));
     const std::uint32_t streams = faults ? *rc::gen::inRange(1u, 4u) : 1;
@@ -507,6 +535,7 @@ void check_random_programs(bool faults) {
                   choices)
         .run();
   }));
+  EXPECT_GT(HostileMachine::timers, 0u);
   EXPECT_EQ(HostileMachine::parks > 0, faults);
   EXPECT_EQ(HostileMachine::splits > 0, faults) << "kernels that fault come back to what has left meanwhile";
 }

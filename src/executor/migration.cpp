@@ -337,9 +337,9 @@ bool Migration::plan_prefetch(BlockRange blocks, bool keeps_copy) {
   return any;
 }
 
-void Migration::leave_during(LaunchId launch, BlockRange blocks) {
+void Migration::leave_during(LaunchId launch, BlockRange blocks, bool faults) {
   protection_.give_back(launch, blocks);
-  held_.push_back({launch, blocks});
+  if (!faults) held_.push_back({launch, blocks});
 }
 
 void Migration::ended(LaunchId launch) {

@@ -109,8 +109,9 @@ class Migration {
   // of the opposite ones before it.
   bool plan_eviction(BlockRange blocks, Tier to);
   bool plan_prefetch(BlockRange blocks, bool keeps_copy);
-  // The launch runs and only reads these: they may leave, and their frames are free once both have ended.
-  void leave_during(LaunchId launch, BlockRange blocks);
+  // The launch runs and only reads these: they may leave, and their frames are free once both have ended. Of one that
+  // can fault, at once: it may never end otherwise, if it waits for room.
+  void leave_during(LaunchId launch, BlockRange blocks, bool faults);
   void ended(LaunchId launch);
   // Whether planned moves of these blocks, up or down, wait or are on their way, and something is.
   bool is_under_way(BlockRange blocks, bool up) const;
@@ -206,6 +207,7 @@ class Migration {
   Bytes wanted(bool with_begun) const;
   bool awaits_victims(std::vector<Command>& out);
   bool make_room_by_tensors(std::vector<Command>& out);
+  bool room_may_come() const;
   bool evict_tensor(Bytes needed, bool stuck, std::vector<Command>& out);
   void evict_ahead(Bytes needed, std::vector<Command>& out);
   void use_dead(Bytes needed, std::vector<Command>& out);

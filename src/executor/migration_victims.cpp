@@ -18,6 +18,11 @@ void Migration::use_dead(Bytes needed, std::vector<Command>& out) {
   while (table_.room(Tier::device) < needed && table_.dead()) drop(*foresight_.dead(table_), out);
 }
 
+// Something on its way will arrive or have left, or a launch will end and give up what has left during it.
+bool Migration::room_may_come() const {
+  return !flights_.empty() || std::ranges::any_of(held_, [](const Held& held) { return held.left > Bytes{}; });
+}
+
 // True if it could do something for what waits.
 bool Migration::make_room(std::vector<Command>& out) {
   if (tensors_) return make_room_by_tensors(out);
@@ -31,8 +36,7 @@ bool Migration::make_room(std::vector<Command>& out) {
       if (state != BlockState::stored && state != BlockState::empty) continue;
       needed += table_.bytes(block);
       while (table_.room(Tier::device) + table_.leaving() < needed) {
-        const bool stuck = flights_.empty() && !some_left;  // Nothing will happen that could make room.
-        if (!evict_one(needed, wish.by, stuck, out)) return some_left;
+        if (!evict_one(needed, wish.by, !some_left && !room_may_come(), out)) return some_left;
         some_left = true;
       }
     }
@@ -45,7 +49,7 @@ bool Migration::make_room_by_tensors(std::vector<Command>& out) {
   const Bytes needed = wanted(true);
   bool some_left = false;
   while (table_.room(Tier::device) + table_.leaving() < needed) {
-    if (!evict_tensor(needed, flights_.empty() && !some_left, out)) return some_left;
+    if (!evict_tensor(needed, !some_left && !room_may_come(), out)) return some_left;
     some_left = true;
   }
   return some_left;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <ranges>
 #include <unordered_set>
 
 #include "base/check.h"
@@ -42,6 +44,9 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
   std::vector<std::string> lines;
   auto prefetch = plan.prefetches.begin();
   auto eviction = plan.evictions.begin();
+  auto dropped = plan.recomputations.begin();
+  std::multimap<KernelId, const Recomputation*> again;
+  for (const Recomputation& one : plan.recomputations) again.emplace(one.before, &one);
   for (std::uint32_t at = 0; at < trace.kernels.size(); ++at) {
     const Kernel& kernel = trace.kernels[at];
     for (const TensorId tensor : lifetimes.births[at]) lines.push_back(call("alloc", tensor, trace[tensor].bytes));
@@ -49,6 +54,11 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
       lines.push_back(fmt::format("prefetch(tensor{}, {}{}{})", prefetch->tensor.value,
                                   trace[prefetch->tensor].bytes.value, prefetch->keeps_copy ? ", keeping its copy" : "",
                                   more_of(*prefetch)));
+    for (const auto& [before, one] : std::ranges::subrange(again.lower_bound({at}), again.upper_bound({at}))) {
+      lines.push_back(fmt::format("// tensor{} again", one->tensor.value));
+      for (const KernelId id : one->kernels)
+        lines.push_back(fmt::format("{}(), as kernel {}", trace[id].name, id.value));
+    }
     lines.push_back(fmt::format("// kernel {}, {}, {}", at, to_text(kernel.phase), to_text(kernel.duration)));
     lines.push_back(fmt::format("{}({} -> {})", kernel.name, names(kernel.reads), names(kernel.writes)));
     for (const TensorId tensor : lifetimes.deaths[at]) lines.push_back(call("free", tensor, trace[tensor].bytes));
@@ -56,6 +66,8 @@ std::vector<std::string> listing(const Plan& plan, const Trace& trace, const Lif
       lines.push_back(fmt::format("evict(tensor{}, {}, {}{}{})", eviction->tensor.value,
                                   trace[eviction->tensor].bytes.value, to_text(eviction->to),
                                   eviction->during ? ", during the kernel" : "", more_of(*eviction)));
+    for (; dropped != plan.recomputations.end() && dropped->drop_after == KernelId{at}; ++dropped)
+      lines.push_back(call("drop", dropped->tensor, trace[dropped->tensor].bytes));
   }
   CHECK(prefetch == plan.prefetches.end() && eviction == plan.evictions.end());  // They were in order.
   return lines;

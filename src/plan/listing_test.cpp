@@ -31,5 +31,27 @@ TEST(Listing, ShowsKernelsWithAllocationsPrefetchesFreesAndEvictionsBetweenThem)
   EXPECT_EQ(listing(plan, trace, analyse_lifetimes(trace)), expected);
 }
 
+TEST(Listing, ShowsWhatIsDroppedAndMadeAgain) {
+  Trace trace{.name = "three", .source = "test"};
+  trace.tensors = {{.name = "a", .bytes = Bytes{8'192}}};
+  const Access all{.tensor = {0}, .end = Bytes{8'192}};
+  const auto kernel = [&](const char* name, std::vector<Access> reads, std::vector<Access> writes) {
+    trace.kernels.push_back(
+        {.name = name, .duration = Nanos{1'000}, .reads = std::move(reads), .writes = std::move(writes)});
+  };
+  kernel("conv", {}, {all});
+  kernel("loss", {}, {});
+  kernel("back", {all}, {});
+  Plan plan;
+  plan.recomputations = {{{0}, {0}, {2}, {{0}}}};
+  const std::vector<std::string> expected{
+      "alloc(tensor0, 8192)", "// kernel 0, other, 1 us", "conv( -> tensor0)",
+      "drop(tensor0, 8192)",  "// kernel 1, other, 1 us", "loss( -> )",
+      "// tensor0 again",     "conv(), as kernel 0",      "// kernel 2, other, 1 us",
+      "back(tensor0 -> )",    "free(tensor0, 8192)",
+  };
+  EXPECT_EQ(listing(plan, trace, analyse_lifetimes(trace)), expected);
+}
+
 }  // namespace
 }  // namespace spillway

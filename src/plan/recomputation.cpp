@@ -91,6 +91,10 @@ class Rewriter {
     if (writer_before(one.tensor, one.before.value) != one.kernels.back().value)
       return wrong(
           index, fmt::format("tensor {} is not last written by kernel {}", one.tensor.value, one.kernels.back().value));
+    const KernelId last = one.kernels.back();
+    if (trace_[last].replay && trace_[last].replay->leaves_out(one.tensor))
+      return wrong(index,
+                   fmt::format("kernel {} leaves tensor {} out when it is replayed", last.value, one.tensor.value));
     return check_chain(index);
   }
 
@@ -103,18 +107,19 @@ class Rewriter {
       const Kernel& kernel = trace_[id];
       if (!kernel.replay) return wrong(index, fmt::format("kernel {}, {}, cannot be replayed", id.value, kernel.name));
       for (const Access& read : kernel.reads) {
+        if (kernel.replay->leaves_out(read.tensor)) continue;
         const auto first_time = writer_before(read.tensor, id.value);
         const auto again = made.find(read.tensor);
         const auto now =
             again != made.end() ? std::optional(again->second) : writer_before(read.tensor, one.before.value);
-        const Lifetime& life = lifetimes_.tensors[read.tensor.value];
-        const bool is_dead = again == made.end() && !life.alive_at_end && life.death < one.before;
+        const bool is_dead = again == made.end() && lifetimes_.tensors[read.tensor.value].is_dead_before(one.before);
         if (now != first_time || is_dead)
           return wrong(
               index, fmt::format("kernel {} reads tensor {}, which is {} before kernel {}", id.value, read.tensor.value,
                                  is_dead ? "dead" : "another one by now", one.before.value));
       }
-      for (const Access& write : kernel.writes) made[write.tensor] = id.value;
+      for (const Access& write : kernel.writes)
+        if (!kernel.replay->leaves_out(write.tensor)) made[write.tensor] = id.value;
     }
     return {};
   }
@@ -142,9 +147,8 @@ class Rewriter {
       Kernel again = original;
       again.gap = {};
       again.frees.clear();
-      const auto& omits = original.replay->omits;
-      std::erase_if(again.writes,
-                    [&](const Access& write) { return std::ranges::find(omits, write.tensor) != omits.end(); });
+      for (auto* accesses : {&again.reads, &again.writes})
+        std::erase_if(*accesses, [&](const Access& access) { return original.replay->leaves_out(access.tensor); });
       for (Access& read : again.reads) {
         const auto found = made.find(read.tensor);
         read.tensor = found != made.end() ? found->second : now(read.tensor);
@@ -166,6 +170,7 @@ class Rewriter {
   }
 
   void add(Kernel kernel, KernelId original, bool is_replay) {
+    kernel.replay.reset();  // It names tensors of the trace before, and nothing is replayed twice over.
     out_.trace.kernels.push_back(std::move(kernel));
     out_.is_replay.push_back(is_replay);
     out_.original_of.push_back(original);

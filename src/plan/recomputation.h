@@ -27,7 +27,7 @@ struct Recomputed {
 
 // Checks and applies the plan's recomputations. The error names the command, and says why it is none. What is checked:
 //  - from drop_after to before is one inactive period, and the tensor does not outlive the iteration;
-//  - each kernel of the chain can be replayed, and the last one is the tensor's last writer;
+//  - each kernel of the chain can be replayed, and the last one is the tensor's last writer, which does not omit it;
 //  - what a replay reads is alive then, and as the kernel found it the first time, or the chain has made it.
 Result<Recomputed> with_recomputations(const Trace& trace, const Plan& plan, const std::string& where);
 

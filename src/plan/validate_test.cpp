@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "trace/random_trace.h"
@@ -200,8 +201,14 @@ RC_GTEST_PROP(ValidatePlanProperty, SurvivesAnyPlanAndAcceptsNoMoveOfADeadTensor
   const TensorId tensor{*rc::gen::inRange(0u, tensors + 1)};
   const KernelId after{*rc::gen::inRange(0u, kernels + 1)};
   Plan plan;
-  plan.evictions.push_back({tensor, after, Tier::ssd});
-  if (*rc::gen::arbitrary<bool>()) plan.prefetches.push_back({tensor, {*rc::gen::inRange(0u, kernels + 1)}});
+  const auto delay = [] { return Nanos{*rc::gen::element<std::uint64_t>(0, 1, 1'000'000'000)}; };
+  const auto awaited = [&] {
+    return *rc::gen::arbitrary<bool>() ? std::optional(KernelId{*rc::gen::inRange(0u, kernels + 1)}) : std::nullopt;
+  };
+  const bool during = *rc::gen::arbitrary<bool>();
+  plan.evictions.push_back({tensor, after, Tier::ssd, delay(), during, awaited()});
+  if (*rc::gen::arbitrary<bool>())
+    plan.prefetches.push_back({tensor, {*rc::gen::inRange(0u, kernels + 1)}, false, delay(), awaited()});
   if (!validate_plan(plan, trace, "", lifetimes, machine)) return;
   // Independently of periods: the tensor is alive after that kernel and neither it nor the next one in time uses it
   // then.
@@ -210,6 +217,13 @@ RC_GTEST_PROP(ValidatePlanProperty, SurvivesAnyPlanAndAcceptsNoMoveOfADeadTensor
   const bool alive = trace[tensor].persistent || (self_carried && (after < life.death || after >= life.birth)) ||
                      ((life.alive_at_start || after >= life.birth) && (life.alive_at_end || after < life.death));
   RC_ASSERT(alive);
+  const auto uses_it = [&](const std::vector<Access>& accesses) {
+    return std::ranges::find(accesses, tensor, &Access::tensor) != accesses.end();
+  };
+  if (during) RC_ASSERT(uses_it(trace[after].reads) && !uses_it(trace[after].writes));
+  for (const auto& by :
+       {plan.evictions.front().awaited_by, plan.prefetches.empty() ? std::nullopt : plan.prefetches.front().awaited_by})
+    RC_ASSERT(!by || by->value < kernels);
   RC_ASSERT(std::ranges::find(life.uses, KernelId{(after.value + 1) % kernels}) == life.uses.end());
 }
 

@@ -37,18 +37,18 @@ bool ReplayChains::add(TensorId tensor, KernelId before, const std::function<boo
   if (writers.size() != 1 || life.birth != writers.front() || writers.front() >= before) return false;
   const KernelId producer = writers.front();
   const Kernel& kernel = trace_[producer];
-  if (!kernel.replay) return false;
+  if (!kernel.replay || kernel.replay->leaves_out(tensor)) return false;
   for (const Access& read : kernel.reads) {
+    if (kernel.replay->leaves_out(read.tensor)) continue;
     const Lifetime& source = lifetimes_.tensors[read.tensor.value];
     const auto& changes = writers_[read.tensor.value];
     const auto change = std::ranges::lower_bound(changes, producer);
     if (change != changes.end() && *change < before) return false;
-    const bool between_lives = source.alive_at_start && source.alive_at_end && source.death < before &&
-                               before <= source.birth && !trace_[read.tensor].persistent;
-    if (between_lives) return false;
-    const bool is_dead = !source.alive_at_end && source.death < before;
+    const bool is_dead = source.is_dead_before(before);
     if (!is_dead && !is_away(read.tensor)) continue;
-    const auto makes_it = [&](KernelId known) { return std::ranges::find(changes, known) != changes.end(); };
+    const auto makes_it = [&](KernelId known) {
+      return std::ranges::find(changes, known) != changes.end() && !trace_[known].replay->leaves_out(read.tensor);
+    };
     if (std::ranges::none_of(kernels, makes_it) && !add(read.tensor, before, is_away, kernels, depth + 1)) return false;
   }
   kernels.push_back(producer);

@@ -128,9 +128,10 @@ class Job {
     if (std::ranges::count_if(uses.begin(), next, &Use::writes) != 1 || !uses.front().writes) return std::nullopt;
     const KernelId producer = uses.front().kernel;
     const Kernel& kernel = trace_[producer];
-    if (!kernel.replay) return std::nullopt;
+    if (!kernel.replay || kernel.replay->leaves_out(tensor)) return std::nullopt;
     for (const Access& read : kernel.reads)
-      if (!is_as_then(read.tensor, producer, next->kernel)) return std::nullopt;
+      if (!kernel.replay->leaves_out(read.tensor) && !is_as_then(read.tensor, producer, next->kernel))
+        return std::nullopt;
     const double time = std::max(1e-9, seconds(kernel.duration));
     return Replay{{tensor, last.kernel, next->kernel, {producer}}, static_cast<double>(bytes_of(tensor).value) / time};
   }
@@ -280,8 +281,7 @@ class Job {
   // Whether the tensor has the bytes that `reader` found when `later` starts, and is there then.
   bool is_as_then(TensorId tensor, KernelId reader, KernelId later) const {
     if (swapping_[tensor.value].any()) return false;
-    const Lifetime& life = problem_.lifetimes.tensors[tensor.value];
-    if (!life.alive_at_end && life.death < later) return false;
+    if (problem_.lifetimes.tensors[tensor.value].is_dead_before(later)) return false;
     return std::ranges::none_of(
         uses_[tensor.value], [&](const Use& use) { return use.writes && reader <= use.kernel && use.kernel < later; });
   }

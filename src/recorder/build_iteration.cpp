@@ -206,6 +206,21 @@ class Builder {
     return fmt::format("{}{}", kNames[place], counts_[place]++);
   }
 
+  TensorId tensor_of(const Segment& segment, const SegmentAccess& access) const {
+    return lives_[index_.at(segment.storages[access.storage].id)].tensor;
+  }
+
+  // Without its statistics, unless something else of what it reads or writes lies in the same memory.
+  std::optional<Replayable> replay_of(const Segment& segment, const SegmentKernel& kernel) const {
+    Replayable replay;
+    for (const SegmentAccess& access : segment.accesses_of(kernel))
+      if (const TensorId tensor = tensor_of(segment, access); access.statistic && !replay.leaves_out(tensor))
+        replay.omits.push_back(tensor);
+    for (const SegmentAccess& access : segment.accesses_of(kernel))
+      if (!access.statistic && (access.writes || replay.leaves_out(tensor_of(segment, access)))) return std::nullopt;
+    return replay;
+  }
+
   void make_kernels() {
     std::size_t k = 0;
     for (const Segment& segment : iteration_.segments)
@@ -217,10 +232,11 @@ class Builder {
         kernel.phase = from.phase;
         kernel.duration = times_[k].duration;
         kernel.gap = times_[k].gap;
+        if (from.shape_list != nullptr) kernel.shapes = *from.shape_list;
+        if (from.replayable) kernel.replay = replay_of(segment, from);
         for (const SegmentAccess& access : segment.accesses_of(from)) {
-          const Life& used = lives_[index_.at(segment.storages[access.storage].id)];
-          CHECK(used.in_trace);
-          const TensorId tensor = used.tensor;
+          const TensorId tensor = tensor_of(segment, access);
+          CHECK(lives_[index_.at(segment.storages[access.storage].id)].in_trace);
           const Access entry{.tensor = tensor, .begin = access.begin, .end = access.end, .sparse = access.sparse};
           if (access.reads) kernel.reads.push_back(entry);
           if (access.writes) kernel.writes.push_back(entry);

@@ -28,6 +28,7 @@ struct Touch {
   bool reads = false;
   bool writes = false;
   bool sparse = false;
+  bool statistic = false;  // a running one: what the kernel makes does not depend on it
 };
 
 // A parameter or a state that an optimizer writes: those of several may lie in one storage.
@@ -63,7 +64,9 @@ struct KernelEvent {
   std::string_view name;  // lives as long as the process
   Phase phase = Phase::other;
   bool updates = false;      // what it writes are parameters, or an optimizer's state
+  bool replayable = false;   // but for statistics it writes to new memory only, and makes the same of the same
   std::uint64_t shapes = 0;  // a hash of its arguments' shapes and types
+  const std::vector<Sizes>* shape_list = nullptr;  // these, if they are known; they live as long as the recorder
   Nanos start{}, end{};
   // Time in which any thread waited for memory, summed from the program's start: a thread that waits inside a kernel
   // may be another one than that which runs it.

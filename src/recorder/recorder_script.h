@@ -33,14 +33,21 @@ class Script {
     std::uint64_t bytes = 64;  // of what it makes
     std::string fills{};       // a part of it only
     std::uint64_t at = 0;      // which: 8 bytes from there on
+    bool replayable = false;
+    std::vector<std::string> statistics{};  // that it updates
   };
   void run(const Call& call) {
     KernelEvent event{.name = call.name,
                       .phase = call.phase,
                       .updates = call.updates || call.phase == Phase::optimizer,
+                      .replayable = call.replayable,
                       .shapes = call.shapes};
     for (const auto& name : call.reads) touch(event, name, false);
     for (const auto& name : call.writes) touch(event, name, true);
+    for (const auto& name : call.statistics) {
+      touch(event, name, true);
+      event.touches.back().statistic = true;
+    }
     if (!call.fills.empty())
       event.touches.push_back({.storage = storages_.at(call.fills),
                                .begin = Bytes{call.at},

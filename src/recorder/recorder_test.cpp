@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recorder/known_shapes.h"
 #include "recorder/recorder_script.h"
 
 namespace spillway {
@@ -18,6 +19,40 @@ TEST(Recorder, TensorsKeepTheirLabelsWhereverTheyWereMade) {
   ASSERT_EQ(iteration->labels.size(), iteration->trace.tensors.size());
   for (const char* name : {"w", "x", "scratch", "grad_w"})
     EXPECT_EQ(std::ranges::count(iteration->labels, Script::label_of(name)), 1) << name;
+}
+
+TEST(Recorder, ReplaysOmitTheStatisticsThatTheirKernelsUpdate) {
+  Script script;
+  for (const char* name : {"w", "mean", "shared"}) script.data(name);
+  for (int step = 0; step < 4; ++step) {
+    script.run({.name = "norm", .reads = {"w"}, .makes = {"x"}, .replayable = true, .statistics = {"mean", "mean"}});
+    script.run({.name = "in_place", .writes = {"x"}, .replayable = true});
+    script.run({.name = "norm", .reads = {"shared"}, .makes = {"y"}, .replayable = true, .statistics = {"shared"}});
+    script.run({.name = "random", .reads = {"x"}, .makes = {"z"}});
+    for (const char* name : {"x", "y", "z"}) script.drop(name);
+    script.run({.name = "sgd", .phase = Phase::optimizer, .writes = {"w"}});
+    script.anchor();
+  }
+  const Trace trace = script.trace();
+  ASSERT_EQ(trace.kernels.size(), 5u);
+  ASSERT_TRUE(trace.kernels[0].replay);
+  ASSERT_EQ(trace.kernels[0].replay->omits.size(), 1u);
+  EXPECT_EQ(trace.kernels[0].replay->omits[0], trace.kernels[0].writes[0].tensor);
+  EXPECT_FALSE(trace.kernels[1].replay) << "it changes what was there";
+  EXPECT_FALSE(trace.kernels[2].replay) << "it needs what lies in the same memory";
+  EXPECT_FALSE(trace.kernels[3].replay);
+  EXPECT_FALSE(trace.kernels[4].replay);
+}
+
+TEST(KnownShapes, AreKeptOnceAndNotForEver) {
+  KnownShapes known;
+  const std::vector<std::int64_t> flat{2, 4, 3, 0, 1, 7};
+  const auto* shapes = known.find_or_add(1, flat);
+  ASSERT_NE(shapes, nullptr);
+  EXPECT_EQ(*shapes, (std::vector<Sizes>{{4, 3}, {}, {7}}));
+  std::uint64_t hash = 2;
+  while (known.find_or_add(hash, flat) != nullptr) ASSERT_LT(++hash, 1'000'000u);
+  EXPECT_EQ(known.find_or_add(1, {}), shapes) << "what is known stays where it is";
 }
 
 TEST(Recorder, AveragesFollowWhatChangesAndBeginAnewWhenToldTo) {

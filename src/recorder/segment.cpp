@@ -42,7 +42,9 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap, LiveStorages& live
   SegmentKernel kernel{.name = event.name,
                        .phase = event.phase,
                        .updates = event.updates,
+                       .replayable = event.replayable,
                        .shapes = event.shapes,
+                       .shape_list = event.shape_list,
                        .duration = event.duration(),
                        .gap = gap,
                        .on_device = event.on_device,
@@ -58,7 +60,8 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap, LiveStorages& live
                                  .end = std::min(touch.end, storage.bytes),
                                  .reads = touch.reads,
                                  .writes = touch.writes,
-                                 .sparse = touch.sparse});
+                                 .sparse = touch.sparse,
+                                 .statistic = touch.statistic});
     if (touch.writes && event.updates && storage.birth_segment != segment_.number)
       insert_ascending(segment_.updates, {touch.storage, touch.begin});
   }

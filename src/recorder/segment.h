@@ -24,7 +24,7 @@ struct SegmentStorage {
 struct SegmentAccess {
   std::uint32_t storage;  // index into Segment::storages
   Bytes begin, end;
-  bool reads, writes, sparse;
+  bool reads, writes, sparse, statistic;
 };
 
 // Where in a list of all kernels of the segment one's own are.
@@ -36,7 +36,9 @@ struct SegmentKernel {
   std::string_view name;
   Phase phase;
   bool updates;  // parameters, or an optimizer's state
+  bool replayable;
   std::uint64_t shapes;
+  const std::vector<Sizes>* shape_list;
   Nanos duration, gap;
   std::optional<std::uint32_t> on_device;  // as in KernelEvent
   Slice accesses, births, frees;

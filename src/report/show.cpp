@@ -36,7 +36,9 @@ struct Facts {
         moments(heaviest_moments(lifetimes, kMomentsShown)),
         peak_live(std::ranges::max(lifetimes.live)),
         largest_working_set(std::ranges::max(lifetimes.working_set)),
-        inactive_periods(std::ranges::count(lifetimes.periods, false, &InactivePeriod::last)) {
+        inactive_periods(std::ranges::count(lifetimes.periods, false, &InactivePeriod::last)),
+        replayable(
+            std::ranges::count_if(trace.kernels, [](const Kernel& kernel) { return kernel.replay.has_value(); })) {
     for (const Tensor& tensor : trace.tensors) {
       KindTotal& total = kinds[static_cast<std::size_t>(tensor.kind)];
       ++total.tensors;
@@ -57,7 +59,7 @@ struct Facts {
   Characterisation character;
   std::vector<Moment> moments;
   Bytes peak_live, largest_working_set, persistent;
-  std::ptrdiff_t inactive_periods;
+  std::ptrdiff_t inactive_periods, replayable;
   std::array<KindTotal, kTensorKinds.size()> kinds{};
   std::array<std::size_t, kPhases.size()> phase_kernels{};
   std::array<Nanos, kPhases.size()> phase_time{};
@@ -76,6 +78,7 @@ std::string summary_text(const LoadedTrace& loaded, const Facts& facts) {
   table.add_row({"source", printable(trace.source, kNameColumns)});
   table.add_row({"hash", loaded.hash});
   table.add_row({"kernels", std::to_string(trace.kernels.size())});
+  table.add_row({"that can be replayed", std::to_string(facts.replayable)});
   table.add_row({"tensors", std::to_string(trace.tensors.size())});
   table.add_row({"ideal iteration", ideal_text(facts.timeline.iteration)});
   table.add_row({"peak live", to_text(facts.peak_live)});
@@ -196,6 +199,7 @@ std::string show_json(const LoadedTrace& loaded) {
   Json report = new_report(trace.name, loaded.hash);
   report["source"] = trace.source;
   report["kernels"] = trace.kernels.size();
+  report["replayable_kernels"] = facts.replayable;
   report["tensors"] = trace.tensors.size();
   report["ideal_seconds"] = seconds(facts.timeline.iteration);
   report["peak_live_bytes"] = facts.peak_live.value;

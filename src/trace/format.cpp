@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <ranges>
+#include <span>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -38,6 +41,36 @@ void append_accesses(std::string& out, const Trace& trace, std::span<const Acces
   }
 }
 
+template <class Numbers>
+void append_list(std::string& out, const Numbers& numbers) {
+  const char* comma = "";
+  for (const auto number : numbers) {
+    fmt::format_to(std::back_inserter(out), "{}{}", comma, number);
+    comma = ",";
+  }
+}
+
+void append_shapes(std::string& out, std::span<const Sizes> shapes) {
+  out += R"(,"shapes":)";
+  char before = '[';
+  for (const Sizes& sizes : shapes) {
+    out += before;
+    out += '[';
+    append_list(out, sizes);
+    out += ']';
+    before = ',';
+  }
+  out += ']';
+}
+
+// The oldest version that has all keys: who has an older program can read the file, and its hash stays.
+int version_of(const Trace& trace) {
+  return std::ranges::any_of(trace.kernels,
+                             [](const Kernel& kernel) { return kernel.replay || !kernel.shapes.empty(); })
+             ? 2
+             : 1;
+}
+
 Result<> append_tensor(std::string& out, const Trace& trace, TensorId id) {
   const Tensor& tensor = trace[id];
   TRY(const std::string name, quoted(tensor.name, fmt::format("tensor {}", id.value)));
@@ -56,13 +89,15 @@ Result<> append_kernel(std::string& out, const Trace& trace, const Kernel& kerne
   out += R"(],"writes":[)";
   append_accesses(out, trace, kernel.writes);
   out += R"(],"frees":[)";
-  const char* comma = "";
-  for (const TensorId freed : kernel.frees) {
-    fmt::format_to(std::back_inserter(out), "{}{}", comma, freed.value);
-    comma = ",";
-  }
+  append_list(out, kernel.frees | std::views::transform(&TensorId::value));
   out += ']';
   if (kernel.flops) fmt::format_to(std::back_inserter(out), R"(,"flops":{})", *kernel.flops);
+  if (kernel.replay) {
+    out += R"(,"replay":{"omits":[)";
+    append_list(out, kernel.replay->omits | std::views::transform(&TensorId::value));
+    out += "]}";
+  }
+  if (!kernel.shapes.empty()) append_shapes(out, kernel.shapes);
   out += '}';
   return {};
 }
@@ -88,7 +123,8 @@ Result<LoadedTrace> parse_trace(std::string_view json, const std::string& where)
 Result<std::string> to_json(const Trace& trace) {
   TRY(const std::string name, quoted(trace.name, "the trace"));
   TRY(const std::string source, quoted(trace.source, "its source"));
-  std::string out = fmt::format(R"({{"format":"{}","version":1,"name":{},"source":{},)", kTraceFormat, name, source);
+  std::string out = fmt::format(R"({{"format":"{}","version":{},"name":{},"source":{},)", kTraceFormat,
+                                version_of(trace), name, source);
   out += "\n\"tensors\":[";
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     out += t == 0 ? "\n" : ",\n";

@@ -1,5 +1,6 @@
 #include "trace/format.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -31,6 +32,24 @@ RC_GTEST_PROP(TraceFormat, ReadsWhatItWrites, (std::uint32_t seed)) {
   const auto back = parse_trace(*json, "memory");
   if (!back) RC_FAIL(back.error().message);
   RC_ASSERT(back->trace == trace);
+}
+
+TEST_F(TraceFiles, TheVersionIsTheOldestThatHasAllKeys) {
+  Trace trace = random_trace(1);
+  for (Kernel& kernel : trace.kernels) {
+    kernel.replay.reset();
+    kernel.shapes.clear();
+  }
+  const auto is_version = [&](int version) {
+    const auto json = to_json(trace);
+    return json && json->contains(fmt::format("\"version\":{},", version));
+  };
+  EXPECT_TRUE(is_version(1));
+  trace.kernels.back().shapes = {{2, 3}};
+  EXPECT_TRUE(is_version(2));
+  trace.kernels.back().shapes.clear();
+  trace.kernels.back().replay.emplace();
+  EXPECT_TRUE(is_version(2));
 }
 
 TEST_F(TraceFiles, CompressedAndPlainHaveTheSameHashAndContent) {

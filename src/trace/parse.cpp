@@ -18,7 +18,22 @@ namespace {
 using Json = nlohmann::json;
 
 // What surrounds the value that is being read.
-enum class Place : std::uint8_t { outside, root, tensors, tensor, kernels, kernel, accesses, access, frees };
+enum class Place : std::uint8_t {
+  outside,
+  root,
+  tensors,
+  tensor,
+  kernels,
+  kernel,
+  accesses,
+  access,
+  frees,
+  replay,
+  omits,
+  shapes,
+  sizes,  // one of these
+  count
+};
 
 enum class Field : std::uint8_t {
   format,
@@ -40,11 +55,14 @@ enum class Field : std::uint8_t {
   reads,
   writes,
   frees,
-  flops,  // of a kernel
+  flops,
+  replay,
+  shapes,  // of a kernel
   tensor,
   begin,
   end,
   sparse,  // of an access
+  omits,   // of a replay
 };
 
 struct Key {
@@ -52,6 +70,7 @@ struct Key {
   Field field;
   std::string_view text;
   bool required;
+  std::uint64_t since = 1;  // which version
 };
 
 constexpr std::array kKeys{
@@ -75,6 +94,9 @@ constexpr std::array kKeys{
     Key{Place::kernel, Field::writes, "writes", true},
     Key{Place::kernel, Field::frees, "frees", false},
     Key{Place::kernel, Field::flops, "flops", false},
+    Key{Place::kernel, Field::replay, "replay", false, 2},
+    Key{Place::kernel, Field::shapes, "shapes", false, 2},
+    Key{Place::replay, Field::omits, "omits", true, 2},
     Key{Place::access, Field::tensor, "tensor", true},
     Key{Place::access, Field::begin, "begin", false},
     Key{Place::access, Field::end, "end", false},
@@ -89,6 +111,7 @@ std::string keys_of(Place place) {
 }
 
 constexpr std::size_t kMostAccesses = std::size_t{1} << 24;         // half a GiB of them
+constexpr std::size_t kMostSizes = std::size_t{1} << 24;            // and lists of them: as much
 constexpr Bytes kWhole{std::numeric_limits<std::uint64_t>::max()};  // an end that is not written: the tensor's size
 
 class Reader : public nlohmann::json_sax<Json> {
@@ -142,20 +165,28 @@ class Reader : public nlohmann::json_sax<Json> {
     return ++access_count_ <= kMostAccesses ||
            wrong(fmt::format("more than {} accesses in all; record one iteration only", kMostAccesses));
   }
+  bool count_size() {
+    return ++size_count_ <= kMostSizes ||
+           wrong(fmt::format("more than {} shapes and sizes in all; record one iteration only", kMostSizes));
+  }
   bool wrong(std::string what) {
     problem_ = where() + std::move(what);
     return false;
   }
   bool wrong_value(std::string_view found);
+  bool start_sizes();
   std::string where() const;
   std::string_view expected() const;
   std::string_view key_text() const;
 
   Trace trace_;
-  std::size_t access_count_ = 0;
+  std::size_t access_count_ = 0, size_count_ = 0;
+  std::uint64_t version_ = kTraceVersion;
+  const Key* newest_key_ = kKeys.begin();
   Place place_ = Place::outside;
   Field field_ = Field::format;
-  std::array<std::uint32_t, 9> seen_{};  // by place: which keys the current object has had, a bit for each field
+  std::array<std::uint32_t, static_cast<std::size_t>(Place::count)>
+      seen_{};  // by place: which keys the current object has had, a bit for each field
   bool in_reads_ = false;
   bool finished_ = false;
   std::string problem_;
@@ -170,7 +201,8 @@ bool Reader::number_unsigned(std::uint64_t value) {
   switch (place_) {
     case Place::root:
       if (field_ == Field::version)
-        return value == 1 || wrong(fmt::format("version {} is unknown; this program reads version 1", value));
+        return (version_ = value, 1 <= value && value <= kTraceVersion) ||
+               wrong(fmt::format("version {} is unknown; this program reads versions 1 to {}", value, kTraceVersion));
       break;
     case Place::tensor: {
       Tensor& tensor = trace_.tensors.back();
@@ -191,6 +223,10 @@ bool Reader::number_unsigned(std::uint64_t value) {
       return id([&](TensorId tensor) { accesses().push_back({.tensor = tensor, .end = kWhole}); }) && count_access();
     case Place::frees:
       return id([&](TensorId tensor) { trace_.kernels.back().frees.push_back(tensor); });
+    case Place::omits:
+      return id([&](TensorId tensor) { trace_.kernels.back().replay->omits.push_back(tensor); });
+    case Place::sizes:
+      return (trace_.kernels.back().shapes.back().push_back(value), true) && count_size();
     case Place::access:
       if (field_ == Field::tensor) return id([&](TensorId tensor) { access().tensor = tensor; });
       if (field_ == Field::begin) return (access().begin = {value}, true);
@@ -240,6 +276,11 @@ bool Reader::start_object(std::size_t) {
       place_ = Place::access;
       if (!count_access()) return false;
       break;
+    case Place::kernel:
+      if (field_ != Field::replay) return wrong_value("an object");
+      trace_.kernels.back().replay.emplace();
+      place_ = Place::replay;
+      break;
     default:
       return wrong_value("an object");
   }
@@ -256,6 +297,7 @@ bool Reader::key(std::string& text) {
   if ((seen & bit) != 0) return wrong(fmt::format("key '{}' is there twice; write it once", text));
   seen |= bit;
   field_ = key->field;
+  if (key->since > newest_key_->since) newest_key_ = key;
   return true;
 }
 
@@ -267,11 +309,17 @@ bool Reader::end_object() {
   }
   switch (place_) {
     case Place::root:
+      if (version_ < newest_key_->since)
+        return wrong(fmt::format("version {} has no key '{}'; write version {}", version_, newest_key_->text,
+                                 newest_key_->since));
       place_ = Place::outside;
       finished_ = true;
       break;
     case Place::tensor:
       place_ = Place::tensors;
+      break;
+    case Place::replay:
+      place_ = Place::kernel;
       break;
     case Place::kernel:
       place_ = Place::kernels;
@@ -292,13 +340,38 @@ bool Reader::start_array(std::size_t) {
     place_ = Place::accesses;
   else if (field_is(Place::kernel, Field::frees))
     place_ = Place::frees;
+  else if (field_is(Place::kernel, Field::shapes))
+    place_ = Place::shapes;
+  else if (field_is(Place::replay, Field::omits))
+    place_ = Place::omits;
+  else if (place_ == Place::shapes)
+    return start_sizes();
   else
     return wrong_value("an array");
   return true;
 }
 
+bool Reader::start_sizes() {
+  trace_.kernels.back().shapes.emplace_back();
+  place_ = Place::sizes;
+  return count_size();
+}
+
 bool Reader::end_array() {
-  place_ = place_ == Place::tensors || place_ == Place::kernels ? Place::root : Place::kernel;
+  switch (place_) {
+    case Place::tensors:
+    case Place::kernels:
+      place_ = Place::root;
+      break;
+    case Place::omits:
+      place_ = Place::replay;
+      break;
+    case Place::sizes:
+      place_ = Place::shapes;
+      break;
+    default:
+      place_ = Place::kernel;
+  }
   return true;
 }
 
@@ -352,12 +425,13 @@ bool Reader::wrong_value(std::string_view found) {
 
 std::string_view Reader::expected() const {
   if (place_ == Place::accesses) return "a list of tensor ids or of objects with tensor, begin, end, sparse";
-  if (place_ == Place::frees) return "a list of tensor ids";
+  if (place_ == Place::frees || place_ == Place::omits) return "a list of tensor ids";
+  if (place_ == Place::shapes || place_ == Place::sizes) return "a list of lists of sizes, whole numbers from 0";
   switch (field_) {
     case Field::format:
       return "'spillway-trace'";
     case Field::version:
-      return "the number 1";
+      return "the number 1 or 2";
     case Field::name:
     case Field::source:
     case Field::tensor_name:
@@ -385,7 +459,11 @@ std::string_view Reader::expected() const {
     case Field::reads:
     case Field::writes:
     case Field::frees:
+    case Field::shapes:
+    case Field::omits:
       return "an array";
+    case Field::replay:
+      return "an object with omits";
     case Field::flops:
       return "a finite number of at least 0, or null";
     case Field::begin:
@@ -410,9 +488,11 @@ Result<Trace> read_trace_json(std::string_view json, const std::string& where) {
   if (header.format != kTraceFormat)
     return wrong(fmt::format("it is not a trace: its 'format' is {}; spillway import and spillway trace make traces",
                              header.format.empty() ? "missing" : "'" + header.format + "'"));
-  if (!header.version.empty() && header.version != "1")
-    return wrong(fmt::format("its version is {}, and this program reads version 1; make it again, or update Spillway",
-                             header.version));
+  if (!header.version.empty() && header.version != "1" && header.version != std::to_string(kTraceVersion))
+    return wrong(
+        fmt::format("its version is {}, and this program reads versions 1 to {}; make it again, or update "
+                    "Spillway",
+                    header.version, kTraceVersion));
   return wrong(reader.problem());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 namespace spillway {
 
 inline constexpr std::string_view kTraceFormat = "spillway-trace";
+inline constexpr std::uint64_t kTraceVersion = 2;  // the newest
 
 // What parse_trace() does first: every key and value is of the right type; whether they make sense together is for
 // validate() to say.

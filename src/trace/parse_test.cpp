@@ -91,7 +91,8 @@ TEST(TraceParser, AnotherKindOfFileAndAnotherVersionAreNamedAsSuch) {
   expect_error("[]", {"not a trace"});
   expect_error("3", {"not a trace"});
   expect_error(changed("spillway-trace", "spillway-plan"), {"not a trace", "'spillway-plan'"});
-  expect_error(changed("\"version\":1", "\"version\":2"), {"version is 2", "reads version 1"});
+  expect_error(changed("\"version\":1", "\"version\":3"), {"version is 3", "reads versions 1 to 2"});
+  expect_error(changed("\"version\":1", "\"version\":0"), {"version is 0", "reads versions 1 to 2"});
   expect_error(changed("\"version\":1", "\"version\":-1"), {"version is -1"});
   expect_error(changed("\"version\":1", "\"version\":\"1\""), {"version"});
   // A later version may have keys that this one does not know, even before it says which it is.
@@ -128,6 +129,46 @@ TEST(TraceParser, ValuesOfTheWrongKindAreRefusedWithWhatWouldBeRight) {
   expect_error(changed("\"frees\":[1]", "\"frees\":[true]"), {"kernel 1 ('b')", "frees is true"});
   expect_error(changed("\"tensors\":[", "\"tensors\":[0,"), {"'tensors' holds 0"});
   expect_error(changed("\"end\":20", "\"end\":18446744073709551615"), {"kernel 1", "end"});
+}
+
+// kGood as version 2, with these keys more in its first kernel.
+std::string with_keys(const std::string& keys) {
+  std::string text = changed("\"flops\":1.5", keys);
+  return text.replace(text.find("\"version\":1"), 11, "\"version\":2");
+}
+
+TEST(TraceParser, KernelsOfVersion2MaySayHowTheyAreReplayedAndWhatShapesTheyAreGiven) {
+  const auto loaded = parse_trace(with_keys(R"("shapes":[[2,3],[],[0]],"replay":{"omits":[1]})"), "x");
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->trace.kernels[0].replay, (Replayable{{{1}}}));
+  EXPECT_EQ(loaded->trace.kernels[0].shapes, (std::vector<Sizes>{{2, 3}, {}, {0}}));
+  EXPECT_EQ(loaded->trace.kernels[1].replay, std::nullopt);
+  EXPECT_TRUE(loaded->trace.kernels[1].shapes.empty());
+  EXPECT_EQ(error_of(with_keys(R"("replay":{"omits":[]})")), "");
+}
+
+TEST(TraceParser, KeysOfVersion2AreRefusedInVersion1) {
+  expect_error(changed("\"flops\":1.5", R"("replay":{"omits":[]})"), {"version 1 has no key '", "write version 2"});
+  expect_error(changed("\"flops\":1.5", R"("shapes":[])"), {"version 1 has no key 'shapes'", "write version 2"});
+  // Also where the version comes last.
+  std::string last = changed("\"version\":1,", "");
+  last = last.replace(last.find("\"flops\":1.5"), 11, "\"shapes\":[]");
+  expect_error(last.insert(last.size() - 1, ",\"version\":1"), {"version 1 has no key 'shapes'"});
+}
+
+TEST(TraceParser, ReplaysAndShapesOfTheWrongKindAreRefused) {
+  expect_error(with_keys("\"replay\":true"), {"kernel 0 ('f')", "replay is true", "an object with omits"});
+  expect_error(with_keys("\"replay\":[]"), {"replay is an array"});
+  expect_error(with_keys("\"replay\":{}"), {"kernel 0", "'omits' is missing"});
+  expect_error(with_keys(R"("replay":{"omits":1})"), {"omits is 1"});
+  expect_error(with_keys(R"("replay":{"omits":[-1]})"), {"omits is -1", "tensor ids"});
+  expect_error(with_keys(R"("replay":{"omits":[[1]]})"), {"omits is an array"});
+  expect_error(with_keys(R"("replay":{"omits":[],"omit":[]})"), {"unknown key 'omit'", "omits"});
+  expect_error(with_keys("\"shapes\":3"), {"shapes is 3"});
+  expect_error(with_keys("\"shapes\":[3]"), {"shapes is 3", "list of lists"});
+  expect_error(with_keys("\"shapes\":[[-1]]"), {"shapes is -1"});
+  expect_error(with_keys("\"shapes\":[[[]]]"), {"shapes is an array"});
+  expect_error(with_keys("\"shapes\":{}"), {"shapes is an object"});
 }
 
 TEST(TraceParser, IdsCountFromZeroInOrder) {

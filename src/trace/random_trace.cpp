@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 namespace spillway {
@@ -29,6 +30,10 @@ class Maker {
     if (options_.carries && chance(3)) add_swapped_pair();
     for (const auto& [tensor, first, last] : frees_)
       trace_.kernels[chance(3) ? first + below(last - first + 1) : first].frees.push_back(tensor);
+    for (Kernel& kernel : trace_.kernels) {
+      if (options_.replays && !chance(4)) kernel.replay = Replayable{omitted(kernel)};
+      if (chance(3)) kernel.shapes = random_shapes();
+    }
     return std::move(trace_);
   }
 
@@ -42,6 +47,26 @@ class Maker {
     trace_.tensors.push_back(
         {.name = fmt::format("{}{}", name, id.value), .bytes = {bytes}, .kind = kind, .persistent = persistent});
     return id;
+  }
+
+  // What it does not write whole, and now and then more.
+  std::vector<TensorId> omitted(const Kernel& kernel) {
+    std::vector<TensorId> omits;
+    for (const Access& write : kernel.writes) {
+      const auto is_all = [&](const Access& other) {
+        return other.tensor == write.tensor && other.begin == Bytes{} && other.end == trace_[write.tensor].bytes &&
+               !other.sparse;
+      };
+      if (std::ranges::find(omits, write.tensor) != omits.end()) continue;
+      if (std::ranges::none_of(kernel.writes, is_all) || chance(8)) omits.push_back(write.tensor);
+    }
+    return omits;
+  }
+  std::vector<Sizes> random_shapes() {
+    std::vector<Sizes> shapes(below(4));
+    for (Sizes& sizes : shapes)
+      for (std::uint64_t dimensions = below(5); dimensions > 0; --dimensions) sizes.push_back(below(1000));
+    return shapes;
   }
 
   // With the last kernel made by now, or up to so many later: Python may hold on to what nobody uses any more.

@@ -13,6 +13,7 @@ struct RandomTraceOptions {
   std::uint64_t bytes_most = 64 << 20;  // of one tensor
   bool carries = true;                  // tensors that live across the iteration's end without being persistent
   bool partial_accesses = true;         // ranges, sparse ones, several of one tensor
+  bool replays = true;                  // kernels that can be replayed; they omit what they write in part
 };
 
 // A valid trace, a function of its arguments alone.

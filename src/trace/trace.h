@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -40,13 +41,17 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 
-// A kernel that can run once more with the same result: it draws no random numbers, and each of its writes covers its
-// tensor, or is left out then (running statistics).
+// A kernel that can run once more with the same result: it draws no random numbers, and what it makes covers its
+// tensors. Those in `omits` it need neither read nor write then: running statistics.
 struct Replayable {
   std::vector<TensorId> omits = {};
 
+  bool leaves_out(TensorId tensor) const { return std::ranges::find(omits, tensor) != omits.end(); }
+
   friend bool operator==(const Replayable&, const Replayable&) = default;
 };
+
+using Sizes = std::vector<std::uint64_t>;  // of a tensor's dimensions, in elements
 
 // One operator execution on the device. Its id is its place in Trace::kernels.
 struct Kernel {
@@ -59,6 +64,7 @@ struct Kernel {
   std::vector<TensorId> frees = {};       // tensors that die when this kernel has ended
   std::optional<double> flops = {};       // floating-point operations, where known
   std::optional<Replayable> replay = {};  // if it can be replayed, as far as is known
+  std::vector<Sizes> shapes = {};         // of the tensors that the operator is given; empty if not known
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

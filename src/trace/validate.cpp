@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "trace/text_of.h"
@@ -128,6 +131,47 @@ class Walk {
       begin_life(access.tensor);
     }
     for (const TensorId freed : kernel.frees) TRY_VOID(check_free(id, freed));
+    if (kernel.replay) TRY_VOID(check_replay(id));
+    return check_shapes(id);
+  }
+
+  // What is written in part keeps the rest, which a replay would not find in the new tensor.
+  Result<> check_replay(KernelId id) {
+    const Kernel& kernel = trace_[id];
+    std::vector<TensorId> omits = kernel.replay->omits;
+    std::ranges::sort(omits);
+    for (auto omitted = omits.begin(); omitted != omits.end(); ++omitted) {
+      TRY_VOID(check_known(id, "omits", *omitted));
+      if (written_by_[omitted->value] != id.value + 1)
+        return wrong(id, fmt::format("omits {} when it is replayed, but does not write it; drop it from omits",
+                                     name_of(trace_, *omitted)));
+      if (omitted != omits.begin() && *std::prev(omitted) == *omitted)
+        return wrong(id, fmt::format("omits {} twice; name it once", name_of(trace_, *omitted)));
+    }
+    std::vector<Access> writes;
+    std::ranges::copy_if(kernel.writes, std::back_inserter(writes),
+                         [&](const Access& write) { return !std::ranges::binary_search(omits, write.tensor); });
+    std::ranges::sort(writes, {}, [](const Access& write) { return std::pair(write.tensor, write.begin); });
+    for (auto write = writes.begin(); write != writes.end();) {
+      const TensorId tensor = write->tensor;
+      Bytes covered;
+      for (; write != writes.end() && write->tensor == tensor; ++write)
+        if (write->begin <= covered && !write->sparse) covered = std::max(covered, write->end);
+      if (covered < trace_[tensor].bytes)
+        return wrong(id, fmt::format("has a replay but writes {} in part; drop its replay, or name the tensor in omits",
+                                     name_of(trace_, tensor)));
+    }
+    return {};
+  }
+
+  Result<> check_shapes(KernelId id) const {
+    for (const Sizes& sizes : trace_[id].shapes) {
+      std::uint64_t elements = 1;
+      for (const std::uint64_t size : sizes) {
+        if (size > kMost / elements) return wrong(id, "has a shape of more than 2^63 elements; write its true sizes");
+        elements *= std::max<std::uint64_t>(size, 1);  // those beside a 0 must fit as well
+      }
+    }
     return {};
   }
 

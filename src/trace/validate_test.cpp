@@ -71,6 +71,40 @@ TEST(TraceValidation, TimesMustSumToSomethingThatFits) {
   expect_error(t, {"no kernels"});
 }
 
+TEST(TraceValidation, AReplayOmitsWhatItsKernelWritesAndWritesTheRestWhole) {
+  Trace t = small_trace();
+  t.kernels[0].replay.emplace();
+  EXPECT_TRUE(validate(t, "x"));
+  t.kernels[0].replay->omits = {kWeight};
+  expect_error(t, {"kernel 0 ('forward')", "omits tensor 0 ('weight')", "does not write it"});
+  t.kernels[0].replay->omits = {TensorId{9}};
+  expect_error(t, {"kernel 0", "omits tensor 9, which does not exist"});
+  t.kernels[0].replay->omits = {kActivation, kActivation};
+  expect_error(t, {"omits tensor 1 ('activation') twice"});
+
+  t.kernels[0].replay->omits.clear();
+  t.kernels[0].writes = {{.tensor = kActivation, .begin = {20}, .end = {50}},
+                         {.tensor = kActivation, .begin = {0}, .end = {20}}};
+  EXPECT_TRUE(validate(t, "x")) << "all of it, in two parts";
+  t.kernels[0].writes[1].end = {19};
+  expect_error(t, {"kernel 0", "writes tensor 1 ('activation') in part"});
+  t.kernels[0].writes = {{.tensor = kActivation, .end = {50}, .sparse = true}};
+  expect_error(t, {"kernel 0", "in part"});
+  t.kernels[0].replay->omits = {kActivation};
+  EXPECT_TRUE(validate(t, "x"));
+}
+
+TEST(TraceValidation, ShapesHaveNoMoreElementsThanThereCanBe) {
+  Trace t = small_trace();
+  const std::uint64_t half = std::uint64_t{1} << 32;
+  t.kernels[2].shapes = {{half, half / 2}, {}, {0, half}};
+  EXPECT_TRUE(validate(t, "x"));
+  t.kernels[2].shapes = {{half, half / 2 + 1}};
+  expect_error(t, {"kernel 2 ('optimizer')", "2^63 elements"});
+  t.kernels[2].shapes = {{0, half, half}};
+  expect_error(t, {"2^63 elements"});
+}
+
 TEST(TraceValidation, FlopsAreFiniteAndNotNegative) {
   for (const double flops : {-1.0, std::nan(""), HUGE_VAL}) {
     Trace t = small_trace();

@@ -185,6 +185,8 @@ TEST(PolicyExamples, WhatReadsADiscardedTensorIsFound) {
     Plan plan;
     plan.recomputations = {one};
     const auto valid = validate_plan(plan, trace, "", lifetimes, machine_of(15_MiB), true, "plan");
+    const auto result = simulate(trace, lifetimes, machine_of(15_MiB), policy_by_name("g10-host")->traits, &plan);
+    EXPECT_EQ(valid.has_value(), result.has_value()) << "the simulation stops before it reads what is not there";
     return valid ? std::string() : valid.error().message;
   };
   EXPECT_EQ(refused({{0}, {0}, {3}, {{0}}}), "");

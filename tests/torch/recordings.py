@@ -181,6 +181,28 @@ def out_of_memory_is_pytorchs_own_error(with_session):
     check("no optimizer step" in said["not_recorded"], said)
 
 
+@normal()
+def what_can_be_replayed_is_what_makes_the_same_anew(with_session):
+    trace, _ = run(with_session, "replays.py")
+    by_name = {kernel["name"]: kernel for kernel in trace["kernels"] if kernel["phase"] == "forward"}
+    for name in ("aten::conv2d", "aten::exp", "aten::mean.dim", "aten::linear", "aten::sum"):
+        check(by_name[name].get("replay") == {"omits": []}, by_name[name])
+    for name in ("aten::randn", "aten::dropout", "aten::relu_"):
+        check("replay" not in by_name[name], by_name[name])
+    check(all("replay" not in kernel for kernel in trace["kernels"] if kernel["phase"] == "optimizer"), trace["kernels"])
+    omits = by_name["aten::batch_norm"]["replay"]["omits"]
+    check([trace["tensors"][tensor]["bytes"] for tensor in omits] == [8 * 4] * 2, omits, by_name["aten::batch_norm"])
+    check(trace["version"] == 2, trace["version"])
+    check(by_name["aten::conv2d"]["shapes"] == [[4, 3, 16, 16], [8, 3, 3, 3], [8]], by_name["aten::conv2d"])
+
+
+@normal()
+def what_reads_memory_of_others_is_not_replayed(with_session):
+    trace, _ = run(with_session, "replays.py")
+    kernel = next(kernel for kernel in trace["kernels"] if kernel["name"] == "aten::mul.Tensor" and kernel["phase"] == "forward")
+    check("replay" not in kernel, kernel)
+
+
 @long()
 def copies_onto_themselves_touch_nothing(with_session):
     trace, _ = run(with_session, "onto_itself.py")

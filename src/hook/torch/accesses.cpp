@@ -95,7 +95,10 @@ class Collector {
   void add(const at::Tensor& tensor, Operator::Argument argument) {
     const bool wrapper = is_wrapper(tensor);
     result_.of_wrappers |= wrapper;
-    if (!wrapper && !has_bytes(tensor, device_)) return;
+    if (!wrapper && !has_bytes(tensor, device_)) {
+      result_.sees_all &= !tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number();
+      return;
+    }
     result_.needs_gradient |= tensor.requires_grad();
     if (wrapper) return;
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
@@ -104,6 +107,8 @@ class Collector {
     const auto sizes = impl.sizes();
     const auto strides = impl.strides();
     mix(static_cast<std::uint64_t>(tensor.scalar_type()) * 64 + sizes.size());
+    result_.sizes.push_back(static_cast<std::int64_t>(sizes.size()));
+    result_.sizes.insert(result_.sizes.end(), sizes.begin(), sizes.end());
     std::int64_t last = 0;  // the element farthest from the first
     for (std::size_t d = 0; d < sizes.size(); ++d) {
       mix(static_cast<std::uint64_t>(sizes[d]));
@@ -127,10 +132,14 @@ class Collector {
     const Storages::Storage* known = reader.find(use.base);
     if (known == nullptr) {
       result_.foreign.push_back(use.storage);
+      result_.sees_all = false;
       return;
     }
     const std::size_t begin = reinterpret_cast<std::uintptr_t>(use.base) - known->begin + use.offset;
-    if (begin + use.bytes > known->bytes) return;  // resized behind our back
+    if (begin + use.bytes > known->bytes) {  // resized behind our back
+      result_.sees_all = false;
+      return;
+    }
     const bool writes = use.argument.use != Operator::Use::reads;
     result_.lineage.given(known->lineage);
     result_.extents.push_back({.begin = static_cast<const std::byte*>(use.base) + use.offset,
@@ -144,7 +153,8 @@ class Collector {
                                .end = Bytes{begin + use.bytes},
                                .reads = use.argument.use != Operator::Use::writes || use.has_gaps,
                                .writes = writes,
-                               .sparse = use.argument.sparse});
+                               .sparse = use.argument.sparse,
+                               .statistic = use.argument.statistic});
   }
 
   static thread_local std::vector<Use> uses_;  // keeps its memory
@@ -169,9 +179,11 @@ void Accesses::begin_anew(std::string_view kernel) {
   extents.clear();
   touches.clear();
   foreign.clear();
+  sizes.clear();
   shapes = 0;
   lineage = KernelLineage(kernel);
   needs_gradient = of_wrappers = writes_parameter = false;
+  sees_all = true;
 }
 
 void find_accesses(const Operator& op, c10::Device device, c10::ArrayRef<const c10::IValue> inputs, Storages& storages,
@@ -187,7 +199,7 @@ void find_accesses(const Operator& op, c10::Device device, c10::ArrayRef<const c
     Operator::Argument argument = i < op.arguments.size() ? op.arguments[i] : Operator::Argument{};
     if (writes_statistics)
       for (const int statistic : op.statistics)
-        if (static_cast<std::size_t>(statistic) == i) argument.use = Operator::Use::updates;
+        if (static_cast<std::size_t>(statistic) == i) argument = {.use = Operator::Use::updates, .statistic = true};
     collector.add(inputs[i], argument);
   }
   collector.look_up(storages);

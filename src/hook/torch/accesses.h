@@ -20,9 +20,11 @@ struct Accesses {
   std::vector<Touch> touches;              // the same, by storage
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types, and of whether gradients are on
+  std::vector<std::int64_t> sizes;         // of the same tensors: how many dimensions, then each (KnownShapes)
   KernelLineage lineage{""};
   bool needs_gradient = false;    // an argument requires grad
   bool of_wrappers = false;       // some argument stands for other tensors: the operators called with these do the work
+  bool sees_all = true;           // no argument lies elsewhere, where it may change without our being told
   bool writes_parameter = false;  // one that has a gradient is written: the step of an optimizer by hand
 };
 

@@ -140,6 +140,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   kernel->lineage = accesses.lineage;
   kernel->event.name = op.name;
   kernel->event.shapes = accesses.shapes;
+  kernel->event.replayable = op.replayable && accesses.sees_all;
   std::swap(kernel->event.touches, accesses.touches);
   ForeignMemory::Remains remains;
   bool something_ended = false;
@@ -151,6 +152,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
                                                         .ignored = op.ignored,
                                                         .backward_pass = torch::autograd::get_current_graph_task_id(),
                                                         .touches = kernel->event.touches});
+    if (recorder_) kernel->event.shape_list = shapes_.find_or_add(accesses.shapes, accesses.sizes);
     kernel->event.phase = begun.phase;
     kernel->event.updates = begun.updates;
     something_ended = begun.ended != TrainingPhases::Ended::nothing;

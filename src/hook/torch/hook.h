@@ -18,6 +18,7 @@
 #include "hook/torch/tensor_memory.h"
 #include "machines/real/disk_wait.h"
 #include "recorder/follower.h"
+#include "recorder/known_shapes.h"
 #include "recorder/recorder.h"
 #include "recorder/training_phases.h"
 #include "runtime/iterations.h"
@@ -175,6 +176,7 @@ class Hook {
 
   Mutex mutex_;
   bool keeps_trace_ SPILLWAY_GUARDED_BY(mutex_) = false;  // of before a rest: that iteration was known well
+  KnownShapes shapes_ SPILLWAY_GUARDED_BY(mutex_);        // of what the recorder is told
   std::optional<Recorder> recorder_ SPILLWAY_GUARDED_BY(mutex_);
   // That is followed, if trial_ has not given it up.
   std::shared_ptr<const Proposal> plan_ SPILLWAY_GUARDED_BY(mutex_);

@@ -63,6 +63,22 @@ bool returns_views(const c10::FunctionSchema& schema) {
   });
 }
 
+// Only where PyTorch says so: an operator that somebody else has registered may do anything.
+bool is_replayable(const c10::FunctionSchema& schema, const Operator& op) {
+  const std::string_view name = schema.name();
+  if (!name.starts_with("aten::")) return false;
+  // They draw masks, or write to what they keep for the backward pass, and not all of them say so.
+  if (name.find("rnn") != name.npos || name.find("dropout") != name.npos) return false;
+  const auto found = c10::Dispatcher::singleton().findSchema({schema.name(), schema.overload_name()});
+  if (!found || found->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  const bool updates_statistics_only = !op.statistics.empty() && op.writes_statistics_if >= 0;
+  if (found->hasTag(at::Tag::maybe_aliasing_or_mutating) && !updates_statistics_only) return false;
+  const auto aliases = [](const c10::Argument& value) { return value.alias_info() != nullptr; };
+  const auto writes = [](const Operator::Argument& argument) { return argument.use != Operator::Use::reads; };
+  return std::ranges::none_of(schema.arguments(), aliases) && std::ranges::none_of(schema.returns(), aliases) &&
+         std::ranges::none_of(op.arguments, writes);
+}
+
 Operator describe(const c10::FunctionSchema& schema) {
   Operator op;
   op.schema_name = schema.name();
@@ -81,6 +97,7 @@ Operator describe(const c10::FunctionSchema& schema) {
     });
   }
   find_unannotated_writes(schema, op);
+  op.replayable = is_replayable(schema, op);
   return op;
 }
 

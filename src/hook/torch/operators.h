@@ -18,6 +18,7 @@ struct Operator {
   struct Argument {
     Use use = Use::reads;
     bool sparse = false;
+    bool statistic = false;  // a running one, which the call updates: its results do not depend on it
   };
   std::vector<Argument> arguments;
   // batch_norm and instance_norm write their running statistics, which their schemas do not say, if this argument is
@@ -27,6 +28,7 @@ struct Operator {
   bool ignored = false;     // no part of an iteration: `item`, and what a DataLoader does between batches
   bool fills_new = false;   // works in memory that it allocates, though it is ignored
   bool copies = false;      // copy_, which does nothing where both tensors are the same bytes
+  bool replayable = false;  // from the same bytes it makes the same ones, in new memory; statistics apart
   bool only_looks = false;  // it makes views of its arguments; where it must copy, it calls an operator that does
 
   // Seen in a call of it. Any thread reads and sets it, by std::atomic_ref.

@@ -3,6 +3,7 @@
 // PyTorch's headers, and only here: they define a CHECK of their own, which must not replace ours.
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
