@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <optional>
+#include <queue>
 #include <ranges>
 #include <vector>
 
@@ -31,39 +32,30 @@ class Choosing {
         chains_(problem.trace, problem.lifetimes),
         dropped_(problem.trace.tensors.size()),
         is_source_(problem.trace.tensors.size()),
-        is_swapped_(problem.trace.tensors.size()) {}
+        is_swapped_(problem.trace.tensors.size()),
+        candidates_(find_candidates()) {}
 
   Plan plan() {
     Bytes peak = std::ranges::max(problem_.lifetimes.live), host = problem_.machine.host_memory();
-    const Bytes device = problem_.machine.device.memory;
-    std::vector<FreeTime> candidates = find_candidates();
-    while (peak > device && !candidates.empty()) {
-      const auto swapped = std::ranges::find_if(candidates, [&](const FreeTime& one) { return fits(one, host); });
-      const auto [replayed, chain] = best_replay(candidates);
-      const bool swaps = swapped != candidates.end();
-      if (!swaps && replayed == candidates.end()) break;
-      const bool recomputes =
-          replayed != candidates.end() &&
-          (!swaps ||
-           (swapped->free_time < 0 && static_cast<std::int64_t>(time_of(chain, trace_).value) < -swapped->free_time));
-      const auto chosen = recomputes ? replayed : swapped;
-      const InactivePeriod& period = problem_.lifetimes.periods[chosen->period];
-      const Bytes bytes = trace_[period.tensor].bytes;
-      if (recomputes) {
-        dropped_[period.tensor.value] = period;
-        plan_.recomputations.push_back({period.tensor, period.after, period.before, chain});
-        for (const KernelId kernel : chain)
-          for (const Access& read : trace_[kernel].reads) is_source_[read.tensor.value] = true;
+    auto swapped = candidates_.begin();
+    while (peak > problem_.machine.device.memory) {
+      // Host memory only gets less: what does not fit now never will.
+      swapped = std::find_if(swapped, candidates_.end(),
+                             [&](const FreeTime& one) { return !is_planned(one) && bytes_of(one) <= host; });
+      const bool swaps = swapped != candidates_.end();
+      std::optional<Replay> replay;
+      if (!swaps || swapped->free_time < 0) replay = best_replay();
+      if (!swaps && !replay) break;
+      if (replay && swaps && static_cast<std::int64_t>(time_of(replay->chain, trace_).value) >= -swapped->free_time)
+        replay.reset();
+      const FreeTime& chosen = replay ? candidates_[replay->candidate] : *swapped;
+      peak = excess(peak, bytes_of(chosen));
+      if (replay) {
+        recompute(period_of(chosen), std::move(replay->chain));
       } else {
-        swap(period, chosen->free_time);
-        host -= bytes;
+        host -= bytes_of(chosen);
+        swap(period_of(chosen), chosen.free_time);
       }
-      peak = excess(peak, bytes);
-      const TensorId tensor = period.tensor;
-      std::erase_if(candidates, [&](const FreeTime& one) {
-        const TensorId other = problem_.lifetimes.periods[one.period].tensor;
-        return other == tensor || is_source_[other.value];
-      });
     }
     std::ranges::stable_sort(plan_.evictions, {}, &Eviction::after);
     std::ranges::stable_sort(plan_.prefetches, {}, [](const Prefetch& one) { return std::pair(one.at, one.delay); });
@@ -72,16 +64,32 @@ class Choosing {
   }
 
  private:
+  struct Replay {
+    std::size_t candidate;
+    std::vector<KernelId> chain;
+  };
+  // Bytes for a second of replaying; of equal ones the first candidate is the greatest.
+  struct Gain {
+    double bytes_per_second;
+    std::size_t candidate;
+    friend bool operator<(const Gain& left, const Gain& right) {
+      return std::pair(left.bytes_per_second, right.candidate) < std::pair(right.bytes_per_second, left.candidate);
+    }
+  };
+
+  const InactivePeriod& period_of(const FreeTime& one) const { return problem_.lifetimes.periods[one.period]; }
+  Bytes bytes_of(const FreeTime& one) const { return trace_[period_of(one).tensor].bytes; }
+  // Nothing more is planned for it.
+  bool is_planned(const FreeTime& one) const {
+    const std::uint32_t tensor = period_of(one).tensor.value;
+    return dropped_[tensor] || is_swapped_[tensor] || is_source_[tensor];
+  }
   Nanos out_time(TensorId tensor) const {
     return problem_.machine.link.latency + transfer_time(trace_[tensor].bytes, problem_.machine.link.from_device);
   }
   Nanos in_time(TensorId tensor) const {
     return problem_.machine.link.latency + transfer_time(trace_[tensor].bytes, problem_.machine.link.to_device);
   }
-  bool fits(const FreeTime& one, Bytes host) const {
-    return trace_[problem_.lifetimes.periods[one.period].tensor].bytes <= host;
-  }
-
   // Between two uses of which a kernel uses more than the device; the most free time first.
   std::vector<FreeTime> find_candidates() const {
     std::vector<std::uint32_t> over(trace_.kernels.size() + 1);
@@ -100,33 +108,51 @@ class Choosing {
     return candidates;
   }
 
-  // The most bytes for a second of replaying. What has been dropped has to be replayed, too.
-  std::pair<std::vector<FreeTime>::iterator, std::vector<KernelId>> best_replay(std::vector<FreeTime>& candidates) {
-    auto best = candidates.end();
-    std::vector<KernelId> best_chain;
-    double most = 0;
-    for (auto one = candidates.begin(); one != candidates.end(); ++one) {
-      const InactivePeriod& period = problem_.lifetimes.periods[one->period];
-      const auto is_away = [&](TensorId tensor) {
-        const auto& dropped = dropped_[tensor.value];
-        return tensor == period.tensor ||
-               (dropped && dropped->after < period.before && period.before < dropped->before);
-      };
-      auto chain = chains_.chain(period.tensor, period.before, is_away);
-      if (!chain) continue;
-      const auto reads_swapped = [&](KernelId kernel) {
-        return std::ranges::any_of(trace_[kernel].reads,
-                                   [&](const Access& read) { return is_swapped_[read.tensor.value]; });
-      };
-      if (std::ranges::any_of(*chain, reads_swapped)) continue;
-      const double time = std::max(1e-9, seconds(time_of(*chain, trace_)));
-      const double saved = static_cast<double>(trace_[period.tensor].bytes.value) / time;
-      if (saved <= most) continue;
-      most = saved;
-      best = one;
-      best_chain = *std::move(chain);
+  // The most bytes for a second of replaying. What was reckoned for a candidate before is at least what it gains now:
+  // with more tensors away its chain of replays is longer or impossible.
+  std::optional<Replay> best_replay() {
+    if (!gains_) {
+      gains_.emplace();
+      for (std::size_t one = 0; one < candidates_.size(); ++one)
+        if (const auto chain = chain_of(candidates_[one])) gains_->push({gain(candidates_[one], *chain), one});
     }
-    return {best, std::move(best_chain)};
+    while (!gains_->empty()) {
+      const Gain best = gains_->top();
+      const FreeTime& candidate = candidates_[best.candidate];
+      auto chain = is_planned(candidate) ? std::nullopt : chain_of(candidate);
+      const double now = chain ? gain(candidate, *chain) : 0;
+      if (now == best.bytes_per_second) return Replay{best.candidate, *std::move(chain)};
+      gains_->pop();
+      if (chain) gains_->push({now, best.candidate});
+    }
+    return std::nullopt;
+  }
+
+  double gain(const FreeTime& one, const std::vector<KernelId>& chain) const {
+    return static_cast<double>(bytes_of(one).value) / std::max(1e-9, seconds(time_of(chain, trace_)));
+  }
+
+  // What has been dropped has to be replayed, too; nothing that was swapped is read.
+  std::optional<std::vector<KernelId>> chain_of(const FreeTime& one) const {
+    const InactivePeriod& period = period_of(one);
+    const auto is_away = [&](TensorId tensor) {
+      const auto& dropped = dropped_[tensor.value];
+      return tensor == period.tensor || (dropped && dropped->after < period.before && period.before < dropped->before);
+    };
+    const auto reads_swapped = [&](KernelId kernel) {
+      return std::ranges::any_of(trace_[kernel].reads,
+                                 [&](const Access& read) { return is_swapped_[read.tensor.value]; });
+    };
+    auto chain = chains_.chain(period.tensor, period.before, is_away);
+    if (!chain || std::ranges::any_of(*chain, reads_swapped)) return std::nullopt;
+    return chain;
+  }
+
+  void recompute(const InactivePeriod& period, std::vector<KernelId> chain) {
+    dropped_[period.tensor.value] = period;
+    for (const KernelId kernel : chain)
+      for (const Access& read : trace_[kernel].reads) is_source_[read.tensor.value] = true;
+    plan_.recomputations.push_back({period.tensor, period.after, period.before, std::move(chain)});
   }
 
   void swap(const InactivePeriod& period, std::int64_t free_time) {
@@ -148,9 +174,12 @@ class Choosing {
       const KernelId kernel{static_cast<std::uint32_t>(start - timeline_.start.begin())};
       if (!latest) latest = kernel;
       const Span span{*start, *start + length};
-      if (arrivals_.in_the_way(span)) continue;
-      arrivals_.take(span);
-      return kernel;
+      const auto taken = arrivals_.in_the_way(span);
+      if (!taken) {
+        arrivals_.take(span);
+        return kernel;
+      }
+      start = std::upper_bound(timeline_.start.begin(), start, excess(taken->begin, length));
     }
     return latest ? latest : first_start_after(has_left);
   }
@@ -168,6 +197,8 @@ class Choosing {
   std::vector<std::optional<InactivePeriod>> dropped_;  // by tensor
   std::vector<bool> is_source_;                         // by tensor: of a replay, so it stays where it is
   std::vector<bool> is_swapped_;
+  std::vector<FreeTime> candidates_;
+  std::optional<std::priority_queue<Gain>> gains_;  // once a replay was asked for
   TakenSpans arrivals_;
   Plan plan_;
 };

@@ -71,11 +71,14 @@ Plan plan_flashneuron(const Problem& problem) {
   Bytes away;
   for (const Offload& one : selected) away += trace[one.tensor].bytes;
   plan.shortfall.ssd = excess(away, problem.machine.ssd_capacity());
-  // Each phase of its own, where forward and backward take turns.
-  const auto backward_after = [&](std::uint32_t at) {
-    while (at < kernels && trace.kernels[at].phase == Phase::forward) ++at;
-    return at;
-  };
+  // Each phase of its own, where forward and backward take turns: the next kernel that is not of a forward pass.
+  std::vector<std::uint32_t> backward_after(kernels, kernels);
+  for (std::uint32_t at = kernels; at-- > 0;) {
+    if (trace.kernels[at].phase != Phase::forward)
+      backward_after[at] = at;
+    else if (at + 1 < kernels)
+      backward_after[at] = backward_after[at + 1];
+  }
   if (selected.empty() || !backward || plan.shortfall != PerTier<Bytes>{}) return plan;
   std::ranges::sort(selected, {}, [](const Offload& one) { return std::pair(one.last_forward, one.tensor); });
   for (const Offload& one : selected)
@@ -84,21 +87,27 @@ Plan plan_flashneuron(const Problem& problem) {
                               .to = Tier::ssd,
                               .delay = {},
                               .during = false,
-                              .awaited_by = KernelId{backward_after(one.last_forward)}});
+                              .awaited_by = KernelId{backward_after[one.last_forward]}});
+  std::vector<Bytes> leaves(kernels);  // by the kernel before which all of a forward pass have left
+  for (const Offload& one : selected)
+    if (const std::uint32_t at = backward_after[one.last_forward]; at < kernels) leaves[at] += trace[one.tensor].bytes;
   std::ranges::sort(selected, {}, [](const Offload& one) { return std::pair(one.first_backward, one.tensor); });
-  const auto has_left = [&](const Offload& one, std::uint32_t at) { return backward_after(one.last_forward) <= at; };
   std::size_t next = 0;
+  Bytes out;  // what has left and neither came nor was needed
   for (std::uint32_t at = *backward; at + 1 < kernels && next < selected.size(); ++at) {
+    out += leaves[at];
     if (trace.kernels[at].phase == Phase::forward) continue;
-    while (next < selected.size() && selected[next].first_backward <= at) ++next;  // It came when it was needed.
-    Bytes out;
-    for (std::size_t one = next; one < selected.size(); ++one)
-      if (has_left(selected[one], at)) out += trace[selected[one].tensor].bytes;
-    for (const TensorId tensor : problem.lifetimes.deaths[at]) out += trace[tensor].bytes;
+    for (; next < selected.size() && selected[next].first_backward <= at; ++next)
+      out -= trace[selected[next].tensor].bytes;
     Bytes there = excess(problem.lifetimes.live[at], out);  // once this kernel has ended
-    for (; next < selected.size() && has_left(selected[next], at) && selected[next].first_backward > at + 1; ++next) {
-      there += trace[selected[next].tensor].bytes;
+    for (const TensorId tensor : problem.lifetimes.deaths[at]) there = excess(there, trace[tensor].bytes);
+    for (; next < selected.size() && backward_after[selected[next].last_forward] <= at &&
+           selected[next].first_backward > at + 1;
+         ++next) {
+      const Bytes bytes = trace[selected[next].tensor].bytes;
+      there += bytes;
       if (there + working_set > device) break;
+      out -= bytes;
       plan.prefetches.push_back({.tensor = selected[next].tensor, .at = {at + 1}, .delay = {}, .awaited_by = {}});
     }
   }
