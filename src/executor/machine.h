@@ -66,7 +66,8 @@ struct KernelDone {  // The device has run it: it uses its blocks no longer.
 };
 inline constexpr StreamId kNobody{UINT32_MAX};
 // The stream waits for these blocks, which are not mapped; of a split one, for a piece. Where it needs several at once
-// (launches), it tells of those that are there, too: they stay. kNobody: they could not be dropped.
+// (launches), it tells of those that are there, too: they stay. kNobody: a launch holds them, so they are needed, or
+// could not be dropped.
 struct Faulted {
   StreamId stream;
   BlockRange blocks;

@@ -46,7 +46,8 @@ std::string text(const Adopted& event) {
                      commands.evictions.size(), commands.prefetches.size());
 }
 std::string text(const Faulted& event) {
-  if (event.stream == kNobody) return fmt::format("dead {} could not be dropped", text_of(event.blocks));
+  if (event.stream == kNobody)
+    return fmt::format("{} is held by a launch: it is needed, or could not be dropped", text_of(event.blocks));
   return fmt::format("stream {} faults on {}{}", event.stream.value, text_of(event.blocks),
                      event.anew ? ", for another launch" : "");
 }

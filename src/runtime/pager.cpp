@@ -206,6 +206,7 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
     machine().inbox().kernel_done({stream, serials_[stream.value]});
   end_is_urgent_[stream.value] = end_is_urgent;
   const LaunchId launch{stream, ++serials_[stream.value]};
+  if (waits) machine().stall().begin(now());  // before the run loop may look who waits
   machine().inbox().kernel_ready({.launch = launch,
                                   .kernel = plan ? kernel.kernel : kNoKernel,
                                   .accesses = accesses,
@@ -214,7 +215,6 @@ void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<co
                                   .plan = plan ? plan->followed.id : PlanId{}},
                                  urgent);
   if (!waits) return;
-  machine().stall().begin(now());
   std::atomic<std::uint32_t>& launches = machine().launches(stream);
   for (std::uint32_t seen = launches.load(std::memory_order_acquire); seen != launch.serial;
        seen = launches.load(std::memory_order_acquire))

@@ -502,6 +502,10 @@ class Beside {
     return launch(script_function<decltype(&::cuLaunchKernel)>("cuLaunchKernel"), stream, one,
                   std::span(one.accesses).first(given));
   }
+  const std::byte* begin_of(std::uint32_t tensor) const {
+    return reinterpret_cast<const std::byte*>(machine_->address({tensor}));
+  }
+  GatedLaunches& gated() { return gated_; }
   std::uint64_t checked() const { return machine_->activity().checked_launches; }
 
   CUstream stream = nullptr;
@@ -569,6 +573,26 @@ TEST(CudaConformance, AStrictRunFindsWhatALaunchWasNotSeenToTouch) {
   }
 }
 
+// What it finds by addresses in device memory. Four pieces of one tensor are one block.
+TEST(CudaConformance, ALaunchMayTouchWhatItsOperatorWasGivenUntilThatIsDead) {
+  Beside run(true);
+  {
+    const std::lock_guard lock(strict_cuda().mutex);
+    strict_cuda().loses_device = true;
+  }
+  GatedLaunches::operator_begins("test::operator");
+  for (const std::size_t piece : {1, 2, 3, 4})
+    run.gated().operator_touches(run.begin_of(1) + 256 * piece, Bytes{256}, true);
+  check(run.launch_with(run.kernel({0, 1}), 1));
+  EXPECT_EQ(run.refusal, "");
+  GatedLaunches::operator_forgets(run.begin_of(1), kBlockBytes);
+  check(run.launch_with(run.kernel({0, 1}), 1));
+  EXPECT_TRUE(run.refusal.contains("CUDA_ERROR_ILLEGAL_ADDRESS")) << run.refusal;
+  GatedLaunches::operator_ends();
+  const std::lock_guard lock(strict_cuda().mutex);
+  strict_cuda().loses_device = false;
+}
+
 // A kernel without parameters.
 StrictKernel kernel_that(std::function<void()> runs) {
   return {.name = "test",
@@ -617,7 +641,7 @@ TEST(CudaStreams, WhoWaitsForAMarkWaitsForNothingThatCameLater) {
 }
 
 // The first one's memory is freed after it was let wait for the second, and goes to the third.
-TEST(CudaStreams, WhatAStreamWaitsForCountsLikeItsOwn) {
+void test_that_waits_count(bool by_script) {
   ScriptStreams streams(driver(), nullptr, 1);
   std::array<CUstream, 3> all{};
   for (CUstream& stream : all) {
@@ -639,12 +663,16 @@ TEST(CudaStreams, WhatAStreamWaitsForCountsLikeItsOwn) {
     go.get_future().wait();
     has_read = true;
   });
-  launch_on(second, reads);
+  const StreamUse reading{*streams.number_of(second), launch_on(second, reads)};
   CUevent read = nullptr;
   check(driver().cuEventCreate(&read, CU_EVENT_DISABLE_TIMING));
-  check(driver().cuEventRecord(read, second));
-  check(driver().cuStreamWaitEvent(first, read, 0));
-  streams.waits(first);
+  if (by_script) {
+    check(driver().cuEventRecord(read, second));
+    check(driver().cuStreamWaitEvent(first, read, 0));
+    streams.waits(first);
+  } else {
+    ASSERT_TRUE(streams.let_wait(first, std::span(&reading, 1)).has_value());
+  }
 
   const StreamUse use = streams.all_of(number);
   streams.mark(use);
@@ -659,6 +687,9 @@ TEST(CudaStreams, WhatAStreamWaitsForCountsLikeItsOwn) {
   }
   check(driver().cuEventDestroy(read));
 }
+
+TEST(CudaStreams, WhatAScriptLetsAStreamWaitForCountsLikeItsOwn) { test_that_waits_count(true); }
+TEST(CudaStreams, WhatMemoryLetsAStreamWaitForCountsLikeItsOwn) { test_that_waits_count(false); }
 
 TEST(CudaStreams, ThoseThatHaveEndedMakeRoomForOthers) {
   ScriptStreams streams(driver(), nullptr, 1);
@@ -682,8 +713,8 @@ TEST(CudaConformance, WhereLessIsPinnedThanTheBudgetTheSsdGetsTheSpace) {
   StrictCuda& strict = strict_cuda();
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     {
-      const std::lock_guard lock(strict.mutex);
-      strict.faults = {{"cuMemAllocHost", {0, CUDA_ERROR_OUT_OF_MEMORY}}};
+      const std::lock_guard lock(strict.mutex);  // The first one is for what goes through host memory to the SSD.
+      strict.faults = {{"cuMemAllocHost", {1 + seed % 2, CUDA_ERROR_OUT_OF_MEMORY}}};
     }
     const auto [asked, error, graphs] = run_on_cuda(seed, 60, {.device = 20, .host = 60, .reserves_all = false});
     EXPECT_EQ(error, "") << seed;

@@ -27,6 +27,19 @@ constexpr BlockRange blocks_of(std::uint64_t id) {
   return {{static_cast<std::uint32_t>(id >> 32)}, static_cast<std::uint32_t>(id)};
 }
 
+// Tensors share blocks, and an operator may be given one twice.
+std::uint64_t distinct_blocks(std::vector<BlockTouch> touches) {
+  std::ranges::sort(touches, {}, [](const BlockTouch& one) { return one.blocks.first; });
+  std::uint64_t count = 0;
+  std::uint32_t end = 0;
+  for (const BlockTouch& one : touches) {
+    const std::uint32_t first = std::max(end, one.blocks.first.value);
+    end = std::max(end, one.blocks.end().value);
+    count += end - first;
+  }
+  return count;
+}
+
 }  // namespace
 
 BlockRange GatedLaunches::blocks_at(const void* begin, Bytes bytes) const {
@@ -87,7 +100,13 @@ void GatedLaunches::add_touches_of_operator(bool only_few) const {
     if (!is_seen(one.touch)) touches_of_launch.push_back(one.touch);
   std::uint64_t blocks = 0;
   for (const BlockTouch& one : touches_of_launch) blocks += one.blocks.count;
-  if (only_few && blocks > machine_.device_blocks()) touches_of_launch.resize(seen);
+  if (!only_few || blocks <= machine_.device_blocks()) return;
+  touches_of_launch.resize(seen);
+  for (const OperatorTouch& one : touches_of_operator) {  // As many as the device holds.
+    if (is_seen(one.touch)) continue;
+    touches_of_launch.push_back(one.touch);
+    if (distinct_blocks(touches_of_launch) > machine_.device_blocks()) touches_of_launch.pop_back();
+  }
 }
 
 void GatedLaunches::after(const CudaLaunch& launch, int) noexcept {
@@ -126,8 +145,11 @@ void GatedLaunches::operator_touches(const void* begin, Bytes bytes, bool writes
   touches_of_operator.push_back({begin, {blocks_at(begin, bytes), writes}});
 }
 
-void GatedLaunches::operator_forgets(const void* begin) {
-  std::erase_if(touches_of_operator, [&](const OperatorTouch& one) { return one.begin == begin; });
+void GatedLaunches::operator_forgets(const void* begin, Bytes bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  std::erase_if(touches_of_operator, [&](const OperatorTouch& one) {
+    return reinterpret_cast<std::uintptr_t>(one.begin) - first < bytes.value;
+  });
 }
 
 void GatedLaunches::operator_ends() {

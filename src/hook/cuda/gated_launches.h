@@ -35,7 +35,7 @@ class GatedLaunches final : public LaunchObserver {
   static void operator_begins(std::string_view name);
   // It may touch this memory, too: its launches need it, or all of it where their pointers are not all known.
   void operator_touches(const void* begin, Bytes bytes, bool writes);
-  static void operator_forgets(const void* begin);  // It is dead.
+  static void operator_forgets(const void* begin, Bytes bytes);  // It is dead.
   static void operator_ends();
 
   // Launches that may have touched more than was seen, outside of operators.

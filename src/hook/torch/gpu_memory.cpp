@@ -114,7 +114,6 @@ Result<void*> GpuMemory::allocate(const Newborn& tensor) {
 
 void GpuMemory::free(void* memory) {
   shim_.remove(reinterpret_cast<std::uintptr_t>(memory));
-  if (in_kernel) GatedLaunches::operator_forgets(memory);
   give_back(memory, {});
 }
 
@@ -123,6 +122,7 @@ void GpuMemory::give_back(void* memory, std::vector<StreamUse> uses) {
   const MutexLock lock(mutex_);
   const auto found = owned_.find(memory);
   CHECK(found != owned_.end());
+  if (in_kernel) GatedLaunches::operator_forgets(memory, found->second.bytes);
   for (const std::uint32_t stream : found->second.streams) {
     uses.push_back(streams_.all_of(stream));
     if (!has_ended_) streams_.mark(uses.back());
@@ -170,6 +170,9 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   const Bytes pinned{session.config.pinned_budget_bytes};
   wanted.staging_blocks =
       std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / wanted.block_bytes.value));
+  wanted.on_shortage = [&session](const std::string& why) {
+    add_notice(session, why + "; what was to lie there goes to the SSD. A smaller --host-memory says so beforehand");
+  };
   wanted.teardown_path = config.teardown_path;
   wanted.around_io = config.around_io;
   TRY(std::unique_ptr<CudaDevice> device, CudaDevice::open(driver, wanted));

@@ -48,6 +48,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const CudaDriver& driver, c
            .block_bytes = config.block_bytes,
            .staging_slots = config.staging_blocks,
            .strict = config.strict,
+           .disk_waits = config.disk_waits,
+           .on_shortage = config.on_shortage,
            .closed_after_file = teardown ? teardown->get() : -1,
            .around_io = config.around_io},
           opened->file()));

@@ -15,7 +15,8 @@ struct CudaDeviceConfig : RealDeviceConfig {
   int ordinal = 0;
   std::uint32_t staging_blocks = 64;  // pinned besides, for what goes to the SSD and comes from there
   bool strict = false;                // Note [Strict runs]
-  std::string teardown_path = {};     // see CpuDeviceConfig
+  std::function<void(const std::string&)> on_shortage = {};                          // see CudaMachineOptions
+  std::string teardown_path = {};                                                    // see CpuDeviceConfig
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};  // see CpuMachineOptions
 };
 

@@ -104,6 +104,10 @@ bool CudaMachine::take_buffers(Job& job) {
     const bool is_lent = std::ranges::count(lent_, &pool, &Lent::pool) > 0;
     const bool is_in_use = &pool == &staging_ && staging_.slots_in_use() > 0;
     if (job.error == 0 && (is_lent || is_in_use)) return false;
+    if (job.error == 0 && !staging_.shortage().empty() && &pool == &staging_)
+      return fail_for_good({Errc::out_of_memory, "cannot write blocks to the SSD: " + staging_.shortage() +
+                                                     "; let more memory be locked (ulimit -l), or free some"}),
+             false;
     if (!makes_up_for_shortage()) return false;
     const bool is_file_full = job.error == ENOSPC;  // Arrivals give slots back.
     if (!is_file_full) job.error = ENOMEM;
@@ -129,13 +133,14 @@ bool CudaMachine::take_buffers(Job& job) {
   return true;
 }
 
-// Where the system pins less than the budget: what was promised to lie there needs room on the SSD. False: there is
-// none.
+// Where the system pins less than the budget: what was promised to lie there needs room on the SSD. All of it does,
+// since the executor soon sends nothing more to a tier that refuses. False: there is none.
 bool CudaMachine::makes_up_for_shortage() {
   if (host_.shortage().empty() || host_blocks_missing() > 0) return true;
-  const auto pinned = static_cast<std::uint32_t>(host_.pinned().value / block_bytes().value);
-  const std::uint32_t missing = options_.host_slots - pinned;
+  if (options_.on_shortage) options_.on_shortage(host_.shortage());
+  const std::uint32_t missing = options_.host_slots;
   host_blocks_missing_.store(missing, std::memory_order_release);
+  const DiskWait wait(options_.disk_waits, WaitsFor::space);
   const auto reserved = file_.reserve(std::min(file_.reserved_slots() + missing, file_.capacity_slots()));
   if (!reserved)
     fail_for_good({Errc::out_of_memory, fmt::format("{}, and {}; give a smaller --host-memory", host_.shortage(),

@@ -62,6 +62,7 @@ Result<std::unique_ptr<CudaMachine>> CudaMachine::make(const CudaDriver& driver,
   TRY(auto down, CopyStream::make(driver));
   std::unique_ptr<CudaMachine> machine(new CudaMachine(driver, options, file, std::move(bell), context,
                                                        std::move(memory), std::move(up), std::move(down)));
+  TRY_VOID(machine->staging_.begin());
   TRY(machine->io_,
       Ring::open(file.fd(), machine->bell_, std::nullopt, {machine->bell_.fd(), options.closed_after_file}));
   if (options.around_io) machine->io_ = options.around_io(std::move(machine->io_));
@@ -162,17 +163,17 @@ void CudaMachine::give_up_waiting() {
   const auto since = stall_.waits_since();
   if (!since || is_device_busy() || reading_.count() + writing_.count() > 0) return;
   // Somebody may be inside for long: in a copy that the driver waits for.
-  if (std::ranges::any_of(jobs_, [](const auto& job) { return !job.second.inside.empty(); })) return;
+  const auto waits_inside = [](const auto& job) { return !job.second.inside.empty(); };
+  if (std::ranges::any_of(jobs_, waits_inside) || std::ranges::any_of(drops_, waits_inside)) return;
   const Nanos waited = excess(now(), std::max(*since, progress_at_));
   if (waited < kPatience) return;
-  fail_for_good(
-      {Errc::unavailable,
-       host_.shortage().empty()
-           ? fmt::format("bug: a launch has waited for {} for its memory, and nothing moves ({} of {} blocks of the "
-                         "device in use)",
-                         to_text(waited), memory_->frames_in_use(), options_.device_frames)
-           : fmt::format("a launch has waited for {} for its memory: {}; give a smaller --host-memory", to_text(waited),
-                         host_.shortage())});
+  const std::string text = fmt::format(
+      "a launch or an operator has waited for {} for its memory, and nothing moves ({} of {} blocks of the device in "
+      "use)",
+      to_text(waited), memory_->frames_in_use(), options_.device_frames);
+  fail_for_good({Errc::unavailable, host_.shortage().empty()
+                                        ? "bug: " + text
+                                        : fmt::format("{}; {}; give a smaller --host-memory", text, host_.shortage())});
 }
 
 std::optional<Event> CudaMachine::next_event() {

@@ -23,6 +23,7 @@
 #include "machines/cuda/pinned_memory.h"
 #include "machines/cuda/script_streams.h"
 #include "machines/real/block_io.h"
+#include "machines/real/disk_wait.h"
 #include "machines/real/real_machine.h"
 #include "machines/real/spill_file.h"
 #include "machines/real/transfer_queue.h"
@@ -38,7 +39,10 @@ struct CudaMachineOptions {
   Bytes block_bytes = kBlockBytes;  // a multiple of what the GPU maps
   // Pinned blocks through which those go that the SSD has.
   std::uint32_t staging_slots = 64;
-  bool strict = false;         // Note [Strict runs]
+  bool strict = false;              // Note [Strict runs]
+  DiskWaits* disk_waits = nullptr;  // see RealDeviceConfig
+  // Is told once why less is pinned than the budget says.
+  std::function<void(const std::string&)> on_shortage = {};
   int closed_after_file = -1;  // a descriptor that stays open as long as the spill file
   // See CpuMachineOptions.
   std::function<std::unique_ptr<BlockIo>(std::unique_ptr<BlockIo>)> around_io = {};

@@ -18,6 +18,11 @@ PinnedMemory::~PinnedMemory() {
   for (void* const step : steps_) driver_.cuMemFreeHost(step);
 }
 
+Result<> PinnedMemory::begin() {
+  if (slots_ == 0) grow();
+  return shortage_.empty() ? Result<>{} : fail(Errc::out_of_memory, shortage_);
+}
+
 std::byte* PinnedMemory::take() {
   if (free_.empty()) grow();
   if (free_.empty()) return nullptr;

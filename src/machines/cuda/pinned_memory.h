@@ -23,6 +23,8 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
+  // Makes the first step at once, before others have taken what the system pins.
+  Result<> begin();
   // Null: the budget is in use, or the system pins no more; shortage() says so then.
   std::byte* take();
   void give_back(std::byte* slot) { free_.push_back(slot); }

@@ -131,6 +131,7 @@ Result<> ScriptStreams::let_wait(CUstream handle, std::span<const Use> uses) {
     TRY_VOID(driver_.check(driver_.cuStreamWaitEvent(handle, event, 0), "let a stream wait for another"));
     if (is_ours) driver_.cuEventDestroy(event);  // It goes once it is done.
   }
+  waits(handle);  // Who waits for this stream now waits for those, too.
   return {};
 }
 
