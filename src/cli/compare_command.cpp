@@ -76,6 +76,8 @@ std::vector<std::string> joined(const std::vector<std::string>& parts) {
 
 Result<int> run(const CompareOptions& options) {
   TRY_VOID(options.jobs.check(options.trace));
+  TRY(const auto noise, options.noise.read());
+  TRY_VOID(options.jobs.refuse(noise));
   std::vector<Policy> policies;
   for (const std::string& name : joined(options.policies)) {
     TRY(const Policy policy, policy_by_name(name));
@@ -85,7 +87,6 @@ Result<int> run(const CompareOptions& options) {
   if (policies.empty()) policies.assign(kPolicies.begin(), kPolicies.end());
   TRY(MachineModel machine, options.machine.load());
   if (options.jobs.is_used()) return run_jobs(options.jobs, policies, std::move(machine), options.json);
-  TRY(const auto noise, options.noise.read());
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   std::vector<Evaluation> evaluations;
   Progress progress("comparing policies", policies.size());

@@ -96,7 +96,7 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
 Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input) {
   const auto policy = policy_by_name(plan.policy);
   if (!policy) return fail(Errc::bad_input, fmt::format("{}: 'policy': {}", file, policy.error().message));
-  if (policy->plan == nullptr && plan.moves() > 0)
+  if (policy->plan == nullptr && plan.moves() + plan.recomputations.size() > 0)
     return fail(
         Errc::bad_input,
         fmt::format("{}: it has commands, but its policy, {}, plans nothing; name one that does", file, plan.policy));

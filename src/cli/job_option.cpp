@@ -44,7 +44,8 @@ Result<> set(GivenJob& job, std::string_view setting) {
     return fail(Errc::usage, fmt::format("--job {}: {} must be {}, not '{}'", job.file, key, what, value));
   };
   if (key == "weight") {
-    if (!read_number(value, job.weight) || !(job.weight > 0 && job.weight <= 1e6)) return wrong("a number above 0");
+    if (!read_number(value, job.weight) || !(job.weight >= 1e-3 && job.weight <= 1e3))
+      return wrong("a number from 0.001 to 1000");
   } else if (key == "iterations") {
     if (!read_number(value, job.iterations) || job.iterations == 0 || job.iterations > 100'000)
       return wrong("a whole number from 1 to 100000");
@@ -160,6 +161,11 @@ Result<> JobOption::check(const std::string& trace) const {
   if (trace.empty() == is_used()) return {};
   return fail(Errc::usage,
               trace.empty() ? "give a TRACE, or a --job for each of several" : "give a TRACE or --job, not both");
+}
+
+Result<> JobOption::refuse(const std::optional<Noise>& noise) const {
+  if (!noise || !is_used()) return {};
+  return fail(Errc::usage, "--noise is for one trace; leave it out, or give TRACE without --job");
 }
 
 Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policies, MachineModel machine, bool json) {

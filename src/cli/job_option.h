@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "cli/machine_option.h"
 #include "machines/sim/simulate_jobs.h"
 #include "policies/policies.h"
+#include "trace/noise.h"
 
 namespace spillway {
 
@@ -20,6 +22,8 @@ struct JobOption {
   void add_to(CLI::App& command);
   // A TRACE, or jobs: one of them.
   Result<> check(const std::string& trace) const;
+  // --noise is not for jobs.
+  Result<> refuse(const std::optional<Noise>& noise) const;
   bool is_used() const { return !texts.empty(); }
 };
 

@@ -87,6 +87,8 @@ Result<int> run(const SimulateOptions& options) {
   TRY_VOID(options.jobs.check(options.trace));
   if (options.kernels && options.jobs.is_used())
     return fail(Errc::usage, "--kernels lists those of one trace; leave it out, or simulate TRACE without --job");
+  TRY(const auto noise, options.noise.read());
+  TRY_VOID(options.jobs.refuse(noise));
   TRY(MachineModel machine, options.machine.load());
   std::optional<Plan> plan;
   std::optional<Policy> policy;
@@ -99,7 +101,6 @@ Result<int> run(const SimulateOptions& options) {
     if (!policy) return fail(Errc::usage, "several jobs need a --policy; a --plan is one job's");
     return run_jobs(options.jobs, {*policy}, std::move(machine), options.json);
   }
-  TRY(const auto noise, options.noise.read());
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
   const int status = evaluation.result.feasible ? kSuccess : kInfeasible;

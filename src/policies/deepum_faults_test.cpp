@@ -17,7 +17,7 @@ constexpr std::uint32_t kBlocks = 8192;
 // Kernels by number, blocks by letter. All blocks are in host memory.
 class FaultScript {
  public:
-  explicit FaultScript(std::vector<std::pair<std::string_view, double>> settings = {})
+  explicit FaultScript(const std::vector<std::pair<std::string_view, double>>& settings = {})
       : table_(PerTier<Bytes>{{}, kAll, {}}) {
     Parameters parameters(kDeepumFaultsParameters);
     for (const auto& [name, value] : settings) parameters.set(name, value);

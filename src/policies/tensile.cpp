@@ -68,6 +68,8 @@ class Job {
     }
   }
 
+  // What lies in host memory at some time.
+  Bytes away() const { return away_; }
   Bytes bytes_of(TensorId tensor) const { return trace_[tensor].bytes; }
 
   // Algorithm 1: the most that is on the device at a time, and when first.
@@ -102,8 +104,8 @@ class Job {
   }
 
   // Algorithm 2 for one tensor. True if it is away at the peak now.
-  bool swap(TensorId tensor, Nanos peak, Bytes host) {
-    if (swapping_[tensor.value].any() || !may_move(tensor) || away_ + bytes_of(tensor) > host) return false;
+  bool swap(TensorId tensor, Nanos peak, Bytes room) {
+    if (swapping_[tensor.value].any() || !may_move(tensor) || bytes_of(tensor) > room) return false;
     const double limit = problem_.parameters["swap-limit"] * static_cast<double>(trace_.tensors.size());
     const bool is_swapped =
         trace_[tensor].persistent ? swap_across(tensor, peak) : swapped_ + 1 <= limit && swap_within(tensor, peak);
@@ -288,6 +290,7 @@ class Job {
 
   // The boundaries nearest before the transfers, and the time from there.
   Trigger eviction_of(const Absence& absence) const {
+    if (absence.out.begin == absence.out.end) return {absence.after, {}};  // Kernels of no time may come at its end.
     const auto later = std::ranges::upper_bound(timeline_.end, absence.out.begin);
     CHECK(later != timeline_.end.begin());
     const auto at = static_cast<std::uint32_t>(later - timeline_.end.begin() - 1);
@@ -333,7 +336,11 @@ std::vector<Plan> plan_tensile_jobs(std::span<const Problem> problems) {
   for (const Problem& problem : problems) alive += std::ranges::max(problem.lifetimes.live);
   const bool shrinks = problems.front().parameters.is_on("shrink");
   const bool is_needed = shrinks || alive >= machine.device.memory;
-  const Bytes host{machine.host_memory().value / problems.size()};
+  const auto room = [&] {
+    Bytes away;
+    for (const Job& job : jobs) away += job.away();
+    return excess(machine.host_memory(), away);
+  };
   Bytes before;
   for (std::size_t round = 0, poor = 0; is_needed; ++round) {
     std::vector<Peak> peaks;
@@ -348,7 +355,7 @@ std::vector<Plan> plan_tensile_jobs(std::span<const Problem> problems) {
       for (const TensorId tensor : jobs[job].there_at(peaks[job].time))
         there.push_back({job, tensor, jobs[job].bytes_of(tensor)});
     std::ranges::stable_sort(there, std::ranges::greater{}, &AtPeak::bytes);
-    const auto swap = [&](const AtPeak& one) { return jobs[one.job].swap(one.tensor, peaks[one.job].time, host); };
+    const auto swap = [&](const AtPeak& one) { return jobs[one.job].swap(one.tensor, peaks[one.job].time, room()); };
     if (std::ranges::any_of(there, swap)) continue;
     if (now < machine.device.memory) break;
     std::optional<std::pair<std::size_t, Job::Replay>> best;

@@ -213,6 +213,8 @@ class Builder {
   // Without its statistics, unless something else of what it reads or writes lies in the same memory.
   std::optional<Replayable> replay_of(const Segment& segment, const SegmentKernel& kernel) const {
     Replayable replay;
+    for (const std::uint32_t birth : segment.births_of(kernel))
+      if (segment.storages[birth].written_outside) return std::nullopt;
     for (const SegmentAccess& access : segment.accesses_of(kernel))
       if (const TensorId tensor = tensor_of(segment, access); access.statistic && !replay.leaves_out(tensor))
         replay.omits.push_back(tensor);

@@ -40,6 +40,10 @@ void Recorder::died_outside(StorageId storage) {
   spare_live_.erase(live_, known);
 }
 
+void Recorder::written_outside(StorageId storage) {
+  if (const auto known = live_.find(storage); known != live_.end()) builder_.written_outside(known->second);
+}
+
 void Recorder::kernel(const KernelEvent& event) {
   for (const Birth& newborn : event.births) birth(newborn, builder_.number());
   for (const Touch& touch : event.touches)

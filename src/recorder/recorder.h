@@ -36,6 +36,8 @@ class Recorder {
   // Made by a thread that does not train, at any time beside those that do: it counts as born where it is used first.
   void born_elsewhere(Birth birth);
   void died_outside(StorageId storage);
+  // By something that is no kernel of an iteration: who made it does not make these bytes.
+  void written_outside(StorageId storage);
   void kernel(const KernelEvent& event);
   // So much of the time since the last kernel was not the script's on the host, and is no part of a gap.
   void leave_out(Nanos time) { left_out_ += time; }

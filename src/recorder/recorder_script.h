@@ -73,6 +73,7 @@ class Script {
   }
   void elsewhere(const std::string& name) { recorder.born_elsewhere({.storage = make(name), .bytes = Bytes{64}}); }
   void drop(const std::string& name) { recorder.died_outside(take(name)); }
+  void written_outside(const std::string& name) { recorder.written_outside(storages_.at(name)); }
   void rename(const std::string& from, const std::string& to) {
     const StorageId id = take(from);
     storages_[to] = id;

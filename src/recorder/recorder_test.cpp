@@ -44,6 +44,24 @@ TEST(Recorder, ReplaysOmitTheStatisticsThatTheirKernelsUpdate) {
   EXPECT_FALSE(trace.kernels[4].replay);
 }
 
+// A random mask that `zeros_like` made, and nobody told of who filled it.
+TEST(Recorder, WhatSomethingElseWritesToIsNotMadeByAReplay) {
+  Script script;
+  script.data("w");
+  for (int step = 0; step < 4; ++step) {
+    script.run({.name = "zeros_like", .reads = {"w"}, .makes = {"mask"}, .replayable = true});
+    script.written_outside("mask");
+    script.run({.name = "mul", .reads = {"mask", "w"}, .makes = {"x"}, .replayable = true});
+    script.run({.name = "sgd", .phase = Phase::optimizer, .reads = {"x"}, .writes = {"w"}});
+    for (const char* name : {"mask", "x"}) script.drop(name);
+    script.anchor();
+  }
+  const Trace trace = script.trace();
+  ASSERT_EQ(trace.kernels.size(), 3u);
+  EXPECT_FALSE(trace.kernels[0].replay);
+  EXPECT_TRUE(trace.kernels[1].replay);
+}
+
 TEST(KnownShapes, AreKeptOnceAndNotForEver) {
   KnownShapes known;
   const std::vector<std::int64_t> flat{2, 4, 3, 0, 1, 7};

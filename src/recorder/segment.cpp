@@ -76,6 +76,11 @@ void SegmentBuilder::add(const KernelEvent& event, Nanos gap, LiveStorages& live
   segment_.kernels.push_back(kernel);
 }
 
+void SegmentBuilder::written_outside(const LiveStorage& storage) {
+  const bool is_listed = storage.listed_by == segment_.number && storage.index < segment_.storages.size();
+  if (is_listed) segment_.storages[storage.index].written_outside = true;
+}
+
 void SegmentBuilder::died(LiveStorage& storage) {
   CHECK(!empty());
   // Made by something that is no kernel, and used by none.

@@ -19,6 +19,7 @@ struct SegmentStorage {
   Bytes bytes;
   std::uint64_t birth_segment = 0;
   TensorLabel label{};
+  bool written_outside = false;  // after its first kernel here, by something that is none of the segment's
 };
 
 struct SegmentAccess {
@@ -94,6 +95,7 @@ class SegmentBuilder {
   bool empty() const { return segment_.kernels.empty(); }
   std::uint64_t number() const { return segment_.number; }
   void add(const KernelEvent& event, Nanos gap, LiveStorages& live);
+  void written_outside(const LiveStorage& storage);
   // The storage died after the last kernel. Needs one.
   void died(LiveStorage& storage);
   const Segment& segment() const { return segment_; }

@@ -86,7 +86,7 @@ class Maker {
     Kernel& kernel = trace_.kernels.emplace_back();
     kernel.name = fmt::format("{}_{}", name, trace_.kernels.size() - 1);
     kernel.phase = phase;
-    kernel.duration = {1 + below(2'000'000)};
+    if (!chance(10)) kernel.duration = {1 + below(2'000'000)};  // Some launch nothing.
     if (chance(3)) kernel.gap = {below(50'000)};
     if (chance(2)) kernel.flops = static_cast<double>(below(1'000'000)) / 3;
     return kernel;

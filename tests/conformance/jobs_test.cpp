@@ -50,6 +50,18 @@ TEST(Jobs, KernelsShareTheDevice) {
   EXPECT_EQ(result->end, kMs * 20);
 }
 
+// What a planner cannot do with its share is said, not run without a plan.
+TEST(Jobs, APlanThatLacksMemoryIsInfeasible) {
+  const OneKernel one;
+  Plan plan;
+  plan.shortfall.device = 3_MiB;
+  const PlanJobs plans = [&](const std::vector<PresentJob>& present) { return std::vector(present.size(), plan); };
+  const auto result = simulate_jobs({one.job({}), one.job({})}, a100_of(1_GiB), traits_of("flashneuron"), plans);
+  ASSERT_TRUE(result);
+  EXPECT_FALSE(result->feasible);
+  EXPECT_EQ(result->shortfall.device, 3_MiB);
+}
+
 // Weights 3 and 1: the first ends after 10 / (3/4) ms; by then the second has done a third of its work.
 TEST(Jobs, WeightsAreShares) {
   const OneKernel one;
@@ -57,6 +69,31 @@ TEST(Jobs, WeightsAreShares) {
   ASSERT_TRUE(result && result->feasible);
   EXPECT_NEAR(seconds(result->jobs[0].first_iteration), 0.040 / 3, 1e-8);
   EXPECT_NEAR(seconds(result->jobs[1].first_iteration), 0.020, 1e-8);
+}
+
+// The other job has nothing to move: host memory is not cut into equal parts.
+TEST(Jobs, TensilesJobsShareHostMemoryAsTheyCome) {
+  Trace large{.name = "large", .source = "a test"};
+  for (const Bytes bytes : {6_MiB, 2_MiB, 8_MiB}) large.tensors.push_back({.name = "t", .bytes = bytes});
+  const auto kernel = [&](std::vector<std::uint32_t> uses, std::vector<TensorId> frees) {
+    Kernel& one = large.kernels.emplace_back(Kernel{.name = "k", .duration = kMs * 10, .frees = std::move(frees)});
+    for (const std::uint32_t id : uses) one.writes.push_back({.tensor = {id}, .end = large.tensors[id].bytes});
+  };
+  kernel({0}, {});
+  kernel({1}, {});
+  kernel({2}, {{1}, {2}});
+  kernel({0}, {{0}});
+  const Lifetimes lifetimes = analyse_lifetimes(large);
+  const OneKernel one;
+  MachineModel machine = a100_of(15_MiB);
+  machine.host.memory = 7_MiB;
+  machine.link.to_device = machine.link.from_device = {1'048'576'000};
+  const auto plans =
+      plan_tensile_jobs(std::vector<Problem>{{large, lifetimes, machine, traits_of("tensile").parameters},
+                                             {one.trace, one.lifetimes, machine, traits_of("tensile").parameters}});
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].evictions.size(), 1u);
+  EXPECT_TRUE(plans[1].evictions.empty());
 }
 
 TEST(Jobs, CostsAreThoseOfTensile) {

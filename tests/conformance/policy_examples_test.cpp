@@ -44,6 +44,11 @@ class Script {
     kernel.replay = Replayable{};
     trace_.kernels.push_back(std::move(kernel));
   }
+  // Of the latest one.
+  void takes(Nanos duration, Nanos gap = {}) {
+    trace_.kernels.back().duration = duration;
+    trace_.kernels.back().gap = gap;
+  }
   const Trace& trace() const { return trace_; }
 
  private:
@@ -97,6 +102,27 @@ TEST(PolicyExamples, TensileMovesWhatIsThereAtThePeak) {
 TEST(PolicyExamples, TensileMovesNothingWhereAllFitsUnlessItIsToShrink) {
   EXPECT_EQ(outcome_of("tensile", trace_e(), machine_of(32_MiB)).plan.moves(), 0u);
   EXPECT_EQ(outcome_of("tensile:shrink=1", trace_e(), machine_of(32_MiB)).plan.moves(), 2u);
+}
+
+// A's copy stays in host memory, so A goes at once after k5 and comes for k7. k6 takes no time: it ends when k5 does.
+TEST(PolicyExamples, TensileLetsGoBeforeKernelsOfNoTime) {
+  Script script;
+  const TensorId a = script.tensor(6), b = script.tensor(2), c = script.tensor(8), d = script.tensor(1);
+  script.kernel("k0", Phase::forward, {}, {a});
+  script.kernel("k1", Phase::forward, {}, {b});
+  script.kernel("k2", Phase::forward, {b}, {c}, {b});
+  script.kernel("k3", Phase::forward, {c}, {d}, {c});
+  script.kernel("k4", Phase::forward, {d}, {d});
+  script.kernel("k5", Phase::forward, {a}, {});
+  script.kernel("k6", Phase::forward, {d}, {});
+  script.takes({});
+  script.kernel("k7", Phase::forward, {a}, {}, {a, d});
+  script.takes(kMillisecond * 10, kMillisecond * 40);
+  MachineModel machine = machine_of(15_MiB);
+  machine.host.keeps_copies = 1;
+  const Outcome of = outcome_of("tensile", script.trace(), machine);
+  ASSERT_EQ(of.plan.evictions.size(), 2u);
+  EXPECT_EQ(of.plan.evictions[1], (Eviction{a, {5}, Tier::host, {}, false, {}}));
 }
 
 // Only k2 needs more than 15 MiB. Between its uses A is away for 6 ms out, 6 ms in, and 8 ms are free: 10 to 30 ms.

@@ -208,6 +208,8 @@ void Hook::kernel_ends() {
   if (!recorder_) return;
   if (is_of_iteration) return recorder_->kernel(kernel->event);
   for (const Birth& birth : kernel->event.births) born(birth);
+  for (const Touch& touch : kernel->event.touches)
+    if (touch.writes) recorder_->written_outside(touch.storage);
   for (const StorageId dead : kernel->event.deaths) recorder_->died_outside(dead);
   if (is_recorded) recorder_->leave_out(kernel->event.duration());
 }

@@ -37,6 +37,10 @@ constexpr std::array<std::string_view, 7> kIgnored{
 constexpr std::array<std::string_view, 4> kUnsafeViews{"aten::_unsafe_view", "aten::unsafe_chunk", "aten::unsafe_split",
                                                        "aten::unsafe_split_with_sizes"};
 
+// They always update running statistics, and their schemas do not say so.
+constexpr std::array<std::string_view, 3> kUpdateStatistics{
+    "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts", "aten::batch_norm_update_stats"};
+
 template <class List>
 bool is_in(const List& list, std::string_view name) {
   return std::ranges::find(list, name) != list.end();
@@ -51,7 +55,9 @@ void find_unannotated_writes(const c10::FunctionSchema& schema, Operator& op) {
     if (name == "aten::mkldnn_rnn_layer_backward" && argument == "workspace")
       op.arguments[i].use = Operator::Use::updates;
     if (!norm || backward) continue;
-    if (argument == "running_mean" || argument == "running_var") op.statistics.push_back(static_cast<int>(i));
+    const bool is_statistic = argument == "running_mean" || argument == "running_var";
+    if (is_statistic && is_in(kUpdateStatistics, name)) op.arguments[i].use = Operator::Use::updates;
+    if (is_statistic) op.statistics.push_back(static_cast<int>(i));
     if (argument == "training" || argument == "train" || argument == "use_input_stats")
       op.writes_statistics_if = static_cast<int>(i);
   }
@@ -68,6 +74,8 @@ bool is_replayable(const c10::FunctionSchema& schema, const Operator& op) {
   const std::string_view name = schema.name();
   if (!name.starts_with("aten::")) return false;
   // They draw masks, or write to what they keep for the backward pass, and not all of them say so.
+  // What is merely allocated may be filled by something that is no operator.
+  if (name.find("empty") != name.npos) return false;
   if (name.find("rnn") != name.npos || name.find("dropout") != name.npos) return false;
   const auto found = c10::Dispatcher::singleton().findSchema({schema.name(), schema.overload_name()});
   if (!found || found->hasTag(at::Tag::nondeterministic_seeded)) return false;

@@ -31,7 +31,8 @@ void Links::start(const Move& move, Load load) {
                         : move.to == Tier::ssd ? rates_.ssd_write_latency
                                                : rates_.host_latency;
   job.latency_ns = static_cast<double>(latency.value) * load.latencies;
-  if (load.least > Nanos{}) job.limit = job.bytes / static_cast<double>(load.least.value);
+  if (const double least = static_cast<double>(load.least.value) - job.latency_ns; least > 0)
+    job.limit = job.bytes / least;
   way(move.from, move.to).queues[static_cast<std::size_t>(move.urgency)].push_back(job);
   shared_ = false;
 }

@@ -75,6 +75,17 @@ TEST(Links, FaultsMoveNoFasterThanTheyAreHandled) {
   EXPECT_EQ(ends(links), (std::map<std::uint32_t, std::uint64_t>{{1, 640'000}}));
 }
 
+// The greater of both, not their sum.
+TEST(Links, WhileFaultsAreHandledTheLinksLatencyPasses) {
+  LinkRates rates = kRates;
+  rates.host_latency = Nanos{100'000};
+  for (const std::uint64_t least : {640'000, 300'000}) {
+    Links links(rates);
+    links.start(move(1, Tier::host, Tier::device, Urgency::fault), {.bytes = 2_MiB, .least = Nanos{least}});
+    EXPECT_EQ(ends(links).at(1), std::max<std::uint64_t>(least, 309'716));  // 100'000 + 2 MiB at 10 bytes each
+  }
+}
+
 TEST(Links, APlannedMoveGetsWhatSlowFaultsLeaveOfTheLink) {
   Links links(kRates);
   links.start(move(1, Tier::host, Tier::device), {Bytes{6'000'000}});

@@ -154,10 +154,15 @@ Result<JobsResult> simulate_jobs(const std::vector<DeviceJob>& jobs, const Machi
     if (!sim.has_changed() || !plan) continue;
     const std::vector<PresentJob> present = present_in(sim);
     if (present.empty()) continue;
+    const std::vector<Plan> planned = plan(present);
+    for (const Plan& one : planned)
+      for (const Tier tier : kTiers) result.shortfall[tier] = std::max(result.shortfall[tier], one.shortfall[tier]);
+    result.feasible = result.shortfall == PerTier<Bytes>{};
+    if (!result.feasible) return result;
     auto followed = std::make_shared<FollowedPlan>();
     followed->id = PlanId{++plans};
     followed->kernels = kernels;
-    followed->commands = joined(plan(present), present, sim.programs());
+    followed->commands = joined(planned, present, sim.programs());
     commands.clear();
     executor.on(Adopted{followed}, commands);
     sim.submit(commands);

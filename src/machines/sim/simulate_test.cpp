@@ -42,7 +42,8 @@ MachineModel machine(Bytes device, Bytes host) {
   return model;
 }
 
-SimulationResult run(const Trace& trace, const MachineModel& model, PolicyTraits traits, const Plan* plan = nullptr) {
+SimulationResult run(const Trace& trace, const MachineModel& model, const PolicyTraits& traits,
+                     const Plan* plan = nullptr) {
   const auto result = simulate(trace, analyse_lifetimes(trace), model, traits, plan);
   EXPECT_TRUE(result) << result.error().message;
   return result.value_or(SimulationResult{});
