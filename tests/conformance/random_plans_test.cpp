@@ -96,7 +96,7 @@ class RandomPlan {
 // Runs a program on numbers that stand for bytes: what a kernel writes depends on the kernel and on what it reads.
 class Interpreter {
  public:
-  explicit Interpreter(const Trace& trace) : trace_(trace), bytes_(trace.tensors.size()) {
+  explicit Interpreter(const Trace& trace) : bytes_(trace.tensors.size()) {
     for (std::uint32_t t = 0; t < trace.tensors.size(); ++t)
       if (const Tensor& tensor = trace.tensors[t];
           tensor.persistent || tensor.carried_from || tensor.kind == TensorKind::input)
@@ -137,7 +137,6 @@ class Interpreter {
     return a ^ (a >> 29);
   }
 
-  const Trace& trace_;
   std::vector<std::uint64_t> bytes_;  // by tensor
 };
 
