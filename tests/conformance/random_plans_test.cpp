@@ -31,7 +31,7 @@ class RandomPlan {
   Plan make() {
     for (const InactivePeriod& period : lifetimes_.periods) {
       Plan more = plan_;
-      if (chance(4)) {
+      if (chance(2)) {
         more.recomputations.push_back(recomputation(period));
         std::ranges::stable_sort(more.recomputations, {}, &Recomputation::drop_after);
       } else if (!chance(4)) {
@@ -166,8 +166,7 @@ bool are_same(const SimulationResult& a, const SimulationResult& b) {
 }
 
 TEST(RandomPlans, ThoseThatAreAcceptedEndWithinTheCapacitiesAndReadNothingElse) {
-  std::uint64_t recomputed = 0, during = 0, awaited = 0, delayed = 0;
-  EXPECT_TRUE(rc::check([&] {
+  EXPECT_TRUE(rc::check([] {
     const Trace trace = random_trace(*rc::gen::arbitrary<std::uint64_t>(), {.layers_most = 6, .bytes_most = 16 << 20});
     const Lifetimes lifetimes = analyse_lifetimes(trace);
     const auto percent = *rc::gen::inRange<std::uint64_t>(30, 120);
@@ -177,12 +176,7 @@ TEST(RandomPlans, ThoseThatAreAcceptedEndWithinTheCapacitiesAndReadNothingElse) 
     model.host.keeps_copies = *rc::gen::inRange<std::uint64_t>(0, 2);
     const Plan plan = RandomPlan(*rc::gen::arbitrary<std::uint64_t>(), trace, lifetimes, model).make();
     if (const auto program = with_recomputations(trace, plan, "plan")) check_that_it_reads_the_same(trace, *program);
-    const bool is_valid = validate_plan(plan, trace, "", lifetimes, model).has_value();
-    if (!is_valid) return;
-    recomputed += plan.recomputations.size();
-    during += static_cast<std::uint64_t>(std::ranges::count(plan.evictions, true, &Eviction::during));
-    for (const Eviction& one : plan.evictions) awaited += one.awaited_by.has_value();
-    for (const Prefetch& one : plan.prefetches) delayed += one.delay > Nanos{};
+    if (!validate_plan(plan, trace, "", lifetimes, model)) return;
     for (const Policy& policy : kPolicies) {
       if (policy.plan == nullptr || policy.traits.unlimited_device) continue;
       if (!validate_plan(plan, trace, "", lifetimes, model, policy.traits.uses_host)) continue;
@@ -197,10 +191,26 @@ TEST(RandomPlans, ThoseThatAreAcceptedEndWithinTheCapacitiesAndReadNothingElse) 
       RC_ASSERT(again && are_same(*again, *result));
     }
   }));
-  EXPECT_GT(recomputed, 0u);
-  EXPECT_GT(during, 0u);
-  EXPECT_GT(awaited, 0u);
-  EXPECT_GT(delayed, 0u);
+}
+
+// Or the property says little. Always the same ones.
+TEST(RandomPlans, HoldAllThatPlansMayHold) {
+  std::uint64_t recomputed = 0, during = 0, awaited = 0, delayed = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const Trace trace = random_trace(seed, {.layers_most = 6, .bytes_most = 16 << 20});
+    const Lifetimes lifetimes = analyse_lifetimes(trace);
+    const MachineModel model = *load_machine("a100");
+    const Plan plan = RandomPlan(seed, trace, lifetimes, model).make();
+    if (!validate_plan(plan, trace, "", lifetimes, model)) continue;
+    recomputed += plan.recomputations.size();
+    during += static_cast<std::uint64_t>(std::ranges::count(plan.evictions, true, &Eviction::during));
+    for (const Eviction& one : plan.evictions) awaited += one.awaited_by.has_value();
+    for (const Prefetch& one : plan.prefetches) delayed += one.delay > Nanos{};
+  }
+  EXPECT_GT(recomputed, 10u);
+  EXPECT_GT(during, 10u);
+  EXPECT_GT(awaited, 10u);
+  EXPECT_GT(delayed, 10u);
 }
 
 }  // namespace
