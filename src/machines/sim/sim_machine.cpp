@@ -92,7 +92,10 @@ void SimMachine::put(BlockRange blocks, Place place) {
     if (counts(at(block))) owner.on_device -= bytes_of(block);
     if (counts(place)) owner.on_device += bytes_of(block);
     owner.peak = std::max(owner.peak, owner.on_device);
-    at(block) = place;
+    const Place before = std::exchange(at(block), place);
+    // What the SSD has stays as it is until it is written again.
+    const bool stays = place.where == Where::ssd || place.has_copy || before.where == Where::ssd;
+    at(block).has_holes = before.has_holes && stays && place.where != Where::nowhere;
   }
 }
 
@@ -138,7 +141,7 @@ void SimMachine::check_flash() const {
     std::uint32_t least = 0, most = 0;
     const auto count = [&](BlockId id, Place place) {
       const std::uint32_t pages = flash_->pages(bytes_of(id));
-      if (place.where == Where::ssd) least += pages;
+      if (place.where == Where::ssd && !place.has_holes) least += pages;
       if (place.where == Where::ssd || place.where == Where::moving || place.has_copy) most += pages;
     };
     if (const auto split = pieces_.find(block); split != pieces_.end())
@@ -213,7 +216,8 @@ void SimMachine::handle(const Split& split) {
   auto& pieces = pieces_[split.block];
   const BlockRange all = pieces_of(split.block);
   for (BlockId piece = all.first; piece < all.end(); ++piece.value)
-    if (bytes_of(piece) > Bytes{}) pieces[place_in_block(piece)].where = Where::ssd;
+    if (bytes_of(piece) > Bytes{})
+      pieces[place_in_block(piece)] = {.where = Where::ssd, .has_holes = at(split.block).has_holes};
   look_again(split.block);
 }
 
@@ -223,8 +227,14 @@ void SimMachine::handle(const Park& park) {
 }
 
 void SimMachine::handle(const Join& join) {
-  for (const Place& piece : pieces_.at(join.block)) CHECK(piece == Place{.where = Where::ssd} || piece == Place{});
-  at(join.block).where = Where::ssd;
+  bool has_holes = false;
+  const BlockRange all = pieces_of(join.block);
+  for (BlockId piece = all.first; piece < all.end(); ++piece.value) {
+    const Place& place = at(piece);
+    CHECK((place.where == Where::ssd && !place.has_copy) || place == Place{});
+    has_holes |= place.has_holes || (place == Place{} && bytes_of(piece) > Bytes{});
+  }
+  at(join.block) = {.where = Where::ssd, .has_holes = has_holes};
   pieces_.erase(join.block);
   look_again(join.block);
 }

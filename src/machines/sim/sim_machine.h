@@ -78,6 +78,7 @@ class SimMachine : public Machine {
     Where where = Where::nowhere;
     bool has_copy = false;  // on the SSD, while it is on the device
     bool parked = false;
+    bool has_holes = false;  // on the SSD, and some of its pieces were never written
     friend bool operator==(Place, Place) = default;
   };
   using Step = SimProgram::Step;
