@@ -171,7 +171,7 @@ Result<std::unique_ptr<TensorMemory>> start_gpu_memory(Session& session) {
   wanted.staging_blocks =
       std::max(1u, static_cast<std::uint32_t>(excess(pinned, wanted.host).value / wanted.block_bytes.value));
   wanted.on_shortage = [&session](const std::string& why) {
-    add_notice(session, why + "; what was to lie there goes to the SSD. A smaller --host-memory says so beforehand");
+    add_notice(session, why + "; what does not fit there goes to the SSD; give a smaller --host-memory");
   };
   wanted.teardown_path = config.teardown_path;
   wanted.around_io = config.around_io;

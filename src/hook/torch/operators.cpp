@@ -73,9 +73,9 @@ bool returns_views(const c10::FunctionSchema& schema) {
 bool is_replayable(const c10::FunctionSchema& schema, const Operator& op) {
   const std::string_view name = schema.name();
   if (!name.starts_with("aten::")) return false;
-  // They draw masks, or write to what they keep for the backward pass, and not all of them say so.
   // What is merely allocated may be filled by something that is no operator.
   if (name.find("empty") != name.npos) return false;
+  // They draw masks, or write to what they keep for the backward pass, and not all of them say so.
   if (name.find("rnn") != name.npos || name.find("dropout") != name.npos) return false;
   const auto found = c10::Dispatcher::singleton().findSchema({schema.name(), schema.overload_name()});
   if (!found || found->hasTag(at::Tag::nondeterministic_seeded)) return false;
