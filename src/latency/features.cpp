@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace spillway {
 namespace {
@@ -14,14 +15,33 @@ double sum_of(const std::vector<Access>& accesses) {
   return sum;
 }
 
+float log_of(double value) { return static_cast<float>(std::log1p(value)); }
+
+// The last sizes come last: [5, 7] is 0, 0, 5, 7.
+void put_sizes(const Sizes& sizes, std::span<float, kSizesOfShape> features) {
+  std::array<double, kSizesOfShape> kept{};
+  for (std::size_t behind = 0; behind < sizes.size(); ++behind) {
+    const auto size = static_cast<double>(sizes[sizes.size() - 1 - behind]);
+    if (behind < kSizesOfShape)
+      kept[kSizesOfShape - 1 - behind] = size;
+    else
+      kept[0] *= size;
+  }
+  std::ranges::transform(kept, features.begin(), log_of);
+}
+
 }  // namespace
 
 Features features_of(const Kernel& kernel) {
   double largest = 0;
   for (const Access& read : kernel.reads) largest = std::max(largest, bytes_of(read));
-  const auto log_of = [](double value) { return static_cast<float>(std::log1p(value)); };
-  return {log_of(largest), log_of(sum_of(kernel.reads) - largest), log_of(sum_of(kernel.writes)),
-          log_of(kernel.flops.value_or(0))};
+  Features features{log_of(largest), log_of(sum_of(kernel.reads) - largest), log_of(sum_of(kernel.writes)),
+                    log_of(kernel.flops.value_or(0))};
+  constexpr std::size_t kBeforeShapes = kFeatureNames.size() - kShapes * kSizesOfShape;
+  for (std::size_t at = 0; at < std::min(kShapes, kernel.shapes.size()); ++at)
+    put_sizes(kernel.shapes[at],
+              std::span<float, kSizesOfShape>(features.data() + kBeforeShapes + at * kSizesOfShape, kSizesOfShape));
+  return features;
 }
 
 double bytes_moved(const Kernel& kernel) { return sum_of(kernel.reads) + sum_of(kernel.writes); }

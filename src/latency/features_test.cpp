@@ -23,11 +23,19 @@ TEST(Features, AreLogarithmsOfWhatIsReadAndWritten) {
   kernel.reads = {{.tensor = {0}, .begin = Bytes{10}, .end = Bytes{20}}, {.tensor = {1}, .end = Bytes{100}}};
   kernel.writes = {{.tensor = {2}, .end = Bytes{7}}};
   const auto log = [](double value) { return static_cast<float>(std::log1p(value)); };
-  EXPECT_EQ(features_of(kernel), (Features{log(100), log(10), log(7), 0}));
+  EXPECT_EQ(features_of(kernel), (Features{log(100), log(10), log(7)}));
   EXPECT_EQ(bytes_moved(kernel), 117);
   kernel.flops = 1e12;
-  EXPECT_EQ(features_of(kernel).back(), log(1e12));
+  EXPECT_EQ(features_of(kernel)[3], log(1e12));
   EXPECT_EQ(features_of(Kernel{.name = "nothing", .duration = Nanos{1}}), Features{});
+}
+
+TEST(Features, AreTheLastSizesOfTheFirstShapes) {
+  Kernel kernel{.name = "k", .duration = Nanos{1}};
+  kernel.shapes = {{5, 7}, {2, 3, 4, 5, 6}, {}, {9}};
+  const auto log = [](double value) { return static_cast<float>(std::log1p(value)); };
+  EXPECT_EQ(features_of(kernel), (Features{0, 0, 0, 0, 0, 0, log(5), log(7), log(6), log(4), log(5), log(6)}))
+      << "2 x 3 is one size; a scalar has none; the fourth does not count";
 }
 
 }  // namespace

@@ -74,6 +74,23 @@ TEST(Fit, TheModelHasAllClassesByNameAndPredictsAsTheyAre) {
                 0.05);
 }
 
+// Both read the same bytes of [m, k] and [k, m]; their operations differ by a factor of 8.
+TEST(Fit, ShapesTellProductsOfTheSameBytesApart) {
+  Trace trace{.name = "products", .source = "a test"};
+  for (std::uint64_t scale = 1; scale <= 8; ++scale)
+    for (const auto& [rows, inner] : {std::pair<std::uint64_t, std::uint64_t>{512, 512}, {64, 4096}}) {
+      const std::uint64_t k = inner * scale;
+      Kernel& kernel =
+          trace.kernels.emplace_back(kernel_that_reads("mm", 2 * 4 * rows * k, Nanos{rows * k * rows / 1000}));
+      kernel.shapes = {{rows, k}, {k, rows}};
+    }
+  const Fit fit = fit_of(trace);
+  EXPECT_EQ(class_named(fit, "mm").inputs, 16u);
+  for (const Kernel& kernel : trace.kernels)
+    EXPECT_NEAR(static_cast<double>(predict(fit.model, kernel).value) / static_cast<double>(kernel.duration.value), 1,
+                0.05);
+}
+
 TEST(Fit, TellsHowFarItIs) {
   const Trace trace = two_laws();
   const Trace* const traces[] = {&trace, &trace};

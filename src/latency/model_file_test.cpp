@@ -47,9 +47,9 @@ TEST(ModelFile, ErrorsSayWhatIsWrongAndWhere) {
   says(error_with("\"*\"", "\"a \\\"conv\\\"\""), "twice");
   says(error_with("\"*\"", "\"+\""), "lacks the class '*'");
   says(error_with("\"kernels\": 12", "\"kernels\": -12"), "classes[0]: 'kernels'");
-  says(error_with("\"inputs\": [", "\"inputs\": [[0, 1], "), "classes[0]: 'inputs' is no list of 4");
+  says(error_with("\"inputs\": [", "\"inputs\": [[0, 1], "), "classes[0]: 'inputs' is no list of 16");
   says(error_with("\"output\": [", "\"output\": [1, "), "classes[0]: output: it is no list of 2");
-  says(error_with("\"weights\": [", "\"weights\": [0,"), "classes[0]: layers[0]: weights: it is no list of 128");
+  says(error_with("\"weights\": [", "\"weights\": [0,"), "classes[0]: layers[0]: weights: it is no list of 512");
   says(error_with("\"biases\": [", "\"biases\": [0,"), "classes[0]: layers[0]: biases: it is no list of 32");
   says(error_with("\"layers\": [", "\"layers\": [0, "), "'layers' is no list of 4");
   says(error_with("\"format\"", "format"), "not JSON");
