@@ -93,6 +93,25 @@ with zipfile.ZipFile(wheel) as files:
     mv "$download/torch" "$1" && rm -rf "$download"
 }
 
+# What the scripts of examples/models import, in a folder of its own: nobody's PyTorch is replaced.
+# To be called after find_python, whose pip installs them.
+find_model_libraries() {
+  local folder=$root/.venv/model-libraries list=$root/examples/models/requirements.txt wanted
+  wanted=$("$python" -V && cksum <"$list") || return
+  [ "$(cat "$folder/spillway-list" 2>/dev/null)" = "$wanted" ] && return
+  "$python" -c 'import importlib.metadata as m, sys; sys.exit(m.version("torch") != sys.argv[1])' "$torch_version" 2>/dev/null ||
+    { say "  the libraries of examples/models are for PyTorch $torch_version, and $python has another: their tests are skipped"; return; }
+  "$python" -m pip --version >/dev/null 2>&1 || { say "  $python has no pip to install the libraries of examples/models: their tests are skipped"; return; }
+  step "Installing the libraries of examples/models" install_model_libraries "$folder" "$list"
+  printf '%s\n' "$wanted" >"$folder/spillway-list"
+}
+
+install_model_libraries() {  # install_model_libraries FOLDER LIST: 0.3 GB
+  rm -rf "$1" "$1.part"
+  "$python" -m pip install --no-deps --no-input --disable-pip-version-check --no-cache-dir --no-compile --target "$1.part" -r "$2" &&
+    PYTHONPATH=$1.part "$python" -c 'import timm, torchvision, transformers' && mv "$1.part" "$1"
+}
+
 # configure PRESET FOLDER [-DX=Y ...]: only if it was never done with these options; ninja notices changed CMake files itself.
 configure() {
   local preset=$1 folder=$root/$2 options

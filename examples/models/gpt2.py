@@ -17,9 +17,9 @@ def main():
 
     transformers = training.library("transformers")
     layers, width, heads = SIZES[options.size]
-    config = transformers.GPT2Config(n_layer=layers, n_embd=width, n_head=heads, loss_type="ForCausalLM",
-                                     attn_implementation=options.attention)
+    config = transformers.GPT2Config(n_layer=layers, n_embd=width, n_head=heads, attn_implementation=options.attention)
     model = training.built(options, lambda: transformers.GPT2LMHeadModel(config))
+    model.loss_type = "ForCausalLM"  # transformers does not guess it from the class's name, and warns.
 
     def loss_of():
         text = torch.randint(config.vocab_size, (options.batch, options.length), device=options.device)

@@ -1,6 +1,7 @@
 """What the scripts of this folder share: their options, and the loop that trains."""
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -9,6 +10,8 @@ import sys
 import time
 
 import torch
+
+from peak import Peak
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -39,6 +42,7 @@ def parser(description, batch, optimizer="adamw", what="texts"):
     options.add_argument("--optimizer", choices=OPTIMIZERS, default=optimizer, help="sgd keeps no states, momentum one for each weight, adam and adamw two "
                          f"(default {optimizer or 'that of the paper'})")
     options.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
+    options.add_argument("--peak", action="store_true", help="print the most bytes that tensors on the device had at a time, as operators return them")
     options.add_argument("--no-hash", action="store_true", help="do not read all weights at the end")
     return options
 
@@ -81,11 +85,15 @@ def train(options, model, loss_of):
 
 def repeat(options, model, step):
     """Calls step() as often as asked for, prints the losses that it returns, and at the end the hash of the weights."""
-    for number in range(options.steps):
-        start = time.perf_counter()
-        loss = step().detach()
-        value = "" if loss.is_meta else f" loss {loss.item().hex()}"
-        print(f"step {number}{value} seconds {time.perf_counter() - start:.4f}", flush=True)
+    peak = Peak(options.device, [*model.parameters(), *model.buffers()]) if options.peak else None
+    with peak or contextlib.nullcontext():
+        for number in range(options.steps):
+            start = time.perf_counter()
+            loss = step().detach()
+            value = "" if loss.is_meta else f" loss {loss.item().hex()}"
+            print(f"step {number}{value} seconds {time.perf_counter() - start:.4f}", flush=True)
+    if peak:
+        print("peak", peak.bytes, flush=True)
     if not options.no_hash and torch.device(options.device).type != "meta":
         print("weights", weights_hash(model), flush=True)
 
