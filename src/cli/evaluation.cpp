@@ -21,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, const std::string& where) {
+Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, const std::string& where,
+             RunTimeline* timeline) {
   if (policy.traits.kernels_fault && std::ranges::any_of(evaluation.plan.evictions, &Eviction::during))
     return fail(Errc::bad_input,
                 fmt::format("{}: an eviction is `during` a kernel, and kernels of {} fault: what leaves "
@@ -31,9 +32,15 @@ Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, co
                          policy.traits.uses_host, where));
   const auto begin = Clock::now();
   TRY(evaluation.result, simulate(input.played(), input.lifetimes, input.machine, policy.traits,
-                                  policy.plan ? &evaluation.plan : nullptr));
+                                  policy.plan ? &evaluation.plan : nullptr, Foreknowledge::commands, timeline));
   evaluation.simulating_seconds = seconds_since(begin);
   if (evaluation.result.feasible) evaluation.plan.predicted_seconds = seconds(evaluation.result.iteration);
+  if (timeline != nullptr && evaluation.result.feasible) {
+    timeline->trace_name = input.loaded.trace.name;
+    timeline->trace_hash = input.loaded.hash;
+    timeline->policy = evaluation.plan.policy;
+    timeline->machine = text_of(input.machine);
+  }
   return {};
 }
 
@@ -66,7 +73,7 @@ Result<Case> load_case(const std::string& trace_path, MachineModel machine, std:
   return input;
 }
 
-Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
+Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline) {
   Evaluation evaluation;
   TRY(const auto cold_start, cold_start_of(policy));
   const auto begin = Clock::now();
@@ -89,11 +96,11 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input) {
     evaluation.result.shortfall = evaluation.plan.shortfall;
     return evaluation;
   }
-  TRY_VOID(run(evaluation, policy, input, "plan"));
+  TRY_VOID(run(evaluation, policy, input, "plan", timeline));
   return evaluation;
 }
 
-Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input) {
+Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input, RunTimeline* timeline) {
   const auto policy = policy_by_name(plan.policy);
   if (!policy) return fail(Errc::bad_input, fmt::format("{}: 'policy': {}", file, policy.error().message));
   if (policy->plan == nullptr && plan.moves() + plan.recomputations.size() > 0)
@@ -102,7 +109,7 @@ Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& inpu
         fmt::format("{}: it has commands, but its policy, {}, plans nothing; name one that does", file, plan.policy));
   Evaluation evaluation;
   evaluation.plan = std::move(plan);
-  TRY_VOID(run(evaluation, *policy, input, file));
+  TRY_VOID(run(evaluation, *policy, input, file, timeline));
   return evaluation;
 }
 

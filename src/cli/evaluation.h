@@ -38,9 +38,10 @@ struct Evaluation {
 Result<Case> load_case(const std::string& trace_path, MachineModel machine, std::optional<Noise> noise = {});
 
 // Plans, passes the plan through the same validator as an edited one, and simulates. An infeasible case is a result.
-Result<Evaluation> evaluate(const Policy& policy, const Case& input);
+// What happens in the last iteration is written to `timeline`, if that is given and the case is feasible.
+Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline = nullptr);
 // The same for a plan from a file; the policy that it names says how what it leaves open is handled.
-Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input);
+Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input, RunTimeline* timeline = nullptr);
 
 // "2 GiB more device memory", of a shortfall that is not zero.
 std::string missing_text(const PerTier<Bytes>& shortfall);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
@@ -13,12 +14,13 @@
 #include "plan/plan_file.h"
 #include "report/json.h"
 #include "report/table.h"
+#include "timeline/timeline_file.h"
 
 namespace spillway {
 namespace {
 
 struct SimulateOptions {
-  std::string trace, policy, plan;
+  std::string trace, policy, plan, timeline;
   MachineOption machine;
   JobOption jobs;
   NoiseOption noise;
@@ -83,10 +85,18 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
                      noise.empty() ? "" : "\n", noise);
 }
 
+Result<> check_timeline(const SimulateOptions& options) {
+  TRY_VOID(check_new_file(options.timeline, {options.trace, options.plan}));
+  return try_to_write(options.timeline);
+}
+
 Result<int> run(const SimulateOptions& options) {
   TRY_VOID(options.jobs.check(options.trace));
   if (options.kernels && options.jobs.is_used())
     return fail(Errc::usage, "--kernels lists those of one trace; leave it out, or simulate TRACE without --job");
+  if (!options.timeline.empty() && options.jobs.is_used())
+    return fail(Errc::usage, "--timeline is of one trace; leave it out, or simulate TRACE without --job");
+  if (!options.timeline.empty()) TRY_VOID(check_timeline(options));
   TRY(const auto noise, options.noise.read());
   TRY_VOID(options.jobs.refuse(noise));
   TRY(MachineModel machine, options.machine.load());
@@ -102,7 +112,12 @@ Result<int> run(const SimulateOptions& options) {
     return run_jobs(options.jobs, {*policy}, std::move(machine), options.json);
   }
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
-  TRY(const Evaluation evaluation, plan ? evaluate(*std::move(plan), options.plan, input) : evaluate(*policy, input));
+  std::optional<RunTimeline> timeline;
+  if (!options.timeline.empty()) timeline.emplace();
+  RunTimeline* const recorded = timeline ? &*timeline : nullptr;
+  TRY(const Evaluation evaluation,
+      plan ? evaluate(*std::move(plan), options.plan, input, recorded) : evaluate(*policy, input, recorded));
+  if (timeline && evaluation.result.feasible) TRY_VOID(save_timeline(options.timeline, *timeline));
   const int status = evaluation.result.feasible ? kSuccess : kInfeasible;
   if (!options.json) {
     std::string text = simulation_table(evaluation, input);
@@ -142,6 +157,10 @@ void add_simulate_command(CLI::App& app, int& status) {
   options->noise.add_to(*command);
   command->add_flag("--kernels", options->kernels,
                     "a row for each kernel, too: how long it waited, what moved meanwhile");
+  command
+      ->add_option("--timeline", options->timeline,
+                   "writes what happened in the last iteration, for `spillway show` to draw (.timeline, .timeline.zst)")
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

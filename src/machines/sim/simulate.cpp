@@ -17,6 +17,7 @@
 #include "machines/sim/pool.h"
 #include "machines/sim/sim_machine.h"
 #include "machines/sim/sim_setup.h"
+#include "machines/sim/timeline_recorder.h"
 #include "plan/recomputation.h"
 
 namespace spillway {
@@ -208,10 +209,10 @@ void add_iteration(FollowedPlan& known, const Trace& trace, const Lifetimes& lif
 
 // The ideal iteration is the one without replays.
 Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineModel& machine,
-                                              const PolicyTraits& traits, const Plan& plan) {
+                                              const PolicyTraits& traits, const Plan& plan, RunTimeline* timeline) {
   TRY(const Recomputed program, with_recomputations(trace, plan, "plan"));
-  TRY(SimulationResult result,
-      simulate(program.trace, analyse_lifetimes(program.trace), machine, traits, &program.plan));
+  TRY(SimulationResult result, simulate(program.trace, analyse_lifetimes(program.trace), machine, traits, &program.plan,
+                                        Foreknowledge::commands, timeline));
   result.ideal = excess(result.ideal, program.replaying);
   result.recomputed_kernels = program.replays();
   result.recompute = program.replaying;
@@ -219,6 +220,11 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
     result.kernels[at].kernel = program.original_of[at];
     result.kernels[at].is_replay = program.is_replay[at];
   }
+  for (std::uint32_t at = 0; timeline != nullptr && at < timeline->kernels.size(); ++at) {
+    timeline->kernels[at].kernel = program.original_of[at];
+    timeline->kernels[at].is_replay = program.is_replay[at];
+  }
+  if (timeline != nullptr) timeline->ideal = result.ideal;
   if (traits.plans_from_second) {
     TRY(const SimulationResult passive, simulate(trace, analyse_lifetimes(trace), machine, traits, nullptr));
     result.cold_iteration = passive.cold_iteration;
@@ -229,7 +235,7 @@ Result<SimulationResult> simulate_recomputing(const Trace& trace, const MachineM
   const std::vector<Nanos> no_waits(trace.kernels.size());
   const auto better = traits.revise({trace, lifetimes, machine, traits.parameters, no_waits}, plan);
   if (!better) return result;
-  TRY(SimulationResult after, simulate(trace, lifetimes, machine, traits, &*better));
+  TRY(SimulationResult after, simulate(trace, lifetimes, machine, traits, &*better, Foreknowledge::commands, timeline));
   after.cold_iteration = result.cold_iteration;
   return after;
 }
@@ -246,8 +252,10 @@ PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine
 }
 
 Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
-                                  const PolicyTraits& traits, const Plan* plan, Foreknowledge foreknowledge) {
-  if (plan != nullptr && !plan->recomputations.empty()) return simulate_recomputing(trace, machine, traits, *plan);
+                                  const PolicyTraits& traits, const Plan* plan, Foreknowledge foreknowledge,
+                                  RunTimeline* timeline) {
+  if (plan != nullptr && !plan->recomputations.empty())
+    return simulate_recomputing(trace, machine, traits, *plan, timeline);
   SimulationResult result;
   for (const Kernel& kernel : trace.kernels) result.ideal += kernel.gap + kernel.duration;
   result.shortfall = shortfall(lifetimes, machine, traits);
@@ -318,11 +326,19 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   PerLink<Bytes> moved_before;
   Bytes dropped_before;
   FlashWork flash_before;
-  sim.begin_iteration();
+  std::optional<TimelineRecorder> recorder;
+  if (timeline != nullptr) recorder.emplace(trace, lifetimes);
+  const auto begin_iteration = [&] {
+    sim.begin_iteration();
+    if (recorder) recorder->begin_iteration(sim.iterations().back().begin, sim.layout(), executor.table());
+  };
+  begin_iteration();
   for (;;) {
     TRY(const Stamped event, sim.wait());
     commands.clear();
+    if (recorder) recorder->told(event);
     executor.on(event.what, commands);
+    if (recorder) recorder->asked(event.at, commands, executor.table());
     if (const auto& failure = executor.failure()) {
       // Blocks in flight count twice, so a run may fail though everything would just fit.
       result.feasible = false;
@@ -360,7 +376,7 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
     }
     before_revision.reset();
     if (better && !better->recomputations.empty()) {  // That is another program, so it begins anew.
-      TRY(SimulationResult after, simulate_recomputing(trace, machine, traits, *better));
+      TRY(SimulationResult after, simulate_recomputing(trace, machine, traits, *better, timeline));
       after.cold_iteration = measured.front().time;
       return after;
     }
@@ -369,11 +385,12 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
       if (better) revised = *better;
       commands.clear();
       adopt(*revised, sim.layout());
+      if (recorder) recorder->asked(sim.iterations().back().end, commands, executor.table());
       sim.submit(commands);
       result.steady = false;
     }
     if (result.steady || measured.size() == kMostIterations) break;
-    sim.begin_iteration();
+    begin_iteration();
   }
 
   const Measured final = result.steady ? measured.back() : mean_of_last(measured);
@@ -394,6 +411,13 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
                               .duration = trace.kernels[at].duration,
                               .wait = sim.waits()[at],
                               .hidden = sim.hidden()[at]});
+  if (recorder) {
+    *timeline = recorder->finish(sim.iterations().back().end, sim.waits());
+    timeline->steady = result.steady;
+    timeline->ideal = result.ideal;
+    for (const Tier tier : kTiers)
+      if (!traits.unlimited_device) timeline->capacity[tier] = limits[tier];
+  }
   if (hardware.flash) result.flash = wear_of(machine, *hardware.flash, final, sim.iterations().back().flash);
   return result;
 }

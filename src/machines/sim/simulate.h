@@ -11,6 +11,7 @@
 #include "plan/machine_model.h"
 #include "plan/plan.h"
 #include "plan/policy_traits.h"
+#include "timeline/run_timeline.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -72,9 +73,11 @@ PerTier<Bytes> shortfall(const Lifetimes& lifetimes, const MachineModel& machine
 enum class Foreknowledge : std::uint8_t { commands, iteration };
 
 // Runs the trace on the simulated machine until its iterations are steady: at most 20, else the mean of the last 10.
-// Deterministic. The plan, if any, must have passed the validator for this trace and machine.
+// Deterministic. The plan, if any, must have passed the validator for this trace and machine. The last iteration is
+// written to `timeline`, if that is given; it stays as it is where the result is infeasible.
 Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes, const MachineModel& machine,
                                   const PolicyTraits& traits, const Plan* plan,
-                                  Foreknowledge foreknowledge = Foreknowledge::commands);
+                                  Foreknowledge foreknowledge = Foreknowledge::commands,
+                                  RunTimeline* timeline = nullptr);
 
 }  // namespace spillway

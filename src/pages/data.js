@@ -1,0 +1,141 @@
+// What the page shows, and the words and units for it. Times are nanoseconds from the iteration's beginning.
+const data = JSON.parse(document.getElementById("data").textContent);
+const TIERS = ["device", "host", "ssd"];
+const TIER_NAMES = ["device", "host", "SSD"];
+const STALLS = {
+  asked_late: "asked for too late",
+  on_its_way: "still on its way",
+  behind_others: "behind other transfers",
+  no_room: "no room on the device",
+  other: "something else",
+};
+const CAUSES = Object.keys(STALLS);
+
+const kernels = data.kernels, transfers = data.transfers, tensors = data.tensors, levels = data.levels, lives = data.lives;
+kernels.count = kernels.start.length;
+transfers.count = transfers.begin.length;
+tensors.count = tensors.name.length;
+levels.count = levels.at.length;
+lives.count = lives.at.length;
+
+const copied = (i) => (transfers.flags[i] & 1) !== 0;
+const cancelled = (i) => (transfers.flags[i] & 2) !== 0;
+const fromBefore = (i) => (transfers.flags[i] & 4) !== 0;
+const goesOn = (i) => (transfers.flags[i] & 8) !== 0;
+const isUrgent = (i) => transfers.urgency[i] !== "plan";
+
+// Kernels that waited, in order.
+const waits = [];
+for (let k = 0; k < kernels.count; ++k) if (kernels.start[k] > kernels.ready[k]) waits.push(k);
+
+// Ways that something moved on, those up first; each with its transfers as two rows: urgent and planned.
+const links = [];
+for (const [from, to] of [[1, 0], [2, 0], [0, 1], [0, 2]]) {
+  const link = { from, to, rows: [] };
+  const of = d3.range(transfers.count).filter((i) => transfers.from[i] === from && transfers.to[i] === to);
+  for (const urgent of [true, false]) {
+    const row = of.filter((i) => isUrgent(i) === urgent);
+    if (row.length > 0) link.rows.push({ urgent, transfers: row });
+  }
+  if (link.rows.length > 0) links.push(link);
+}
+
+// By tensor: the kernels that use it, its transfers, its births and deaths.
+const usesOf = Array.from({ length: tensors.count }, () => []);
+const movesOf = Array.from({ length: tensors.count }, () => []);
+const livesOf = Array.from({ length: tensors.count }, () => []);
+for (let k = 0; k < kernels.count; ++k)
+  for (const t of new Set([...kernels.reads[k], ...kernels.writes[k]])) usesOf[t].push(k);
+for (let i = 0; i < transfers.count; ++i) if (transfers.tensor[i] !== null) movesOf[transfers.tensor[i]].push(i);
+for (let i = 0; i < lives.count; ++i) livesOf[lives.tensor[i]].push(i);
+
+function sizeText(bytes) {
+  let value = bytes, unit = "B";
+  for (const next of ["KiB", "MiB", "GiB", "TiB"]) {
+    if (value < 1024) break;
+    value /= 1024;
+    unit = next;
+  }
+  return `${unit === "B" ? value : value.toPrecision(value < 1000 ? 3 : 4)} ${unit}`;
+}
+
+function timeText(ns) {
+  if (ns === 0) return "0 s";
+  const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
+  return `${d3.format(".4~r")(ns / scale)} ${unit}`;
+}
+
+// A moment, so exact that neighbours in a picture of this width differ.
+function momentText(ns, shown) {
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(shown / 1e9 / 100))));
+  return `${(ns / 1e9).toFixed(digits)} s`;
+}
+
+const linkText = (from, to) => `${TIER_NAMES[from]} to ${TIER_NAMES[to]}`;
+const kernelText = (k) => `${kernels.name[k]}${kernels.replay[k] ? " (again)" : ""}`;
+
+// The tier levels at a moment: the last ones that began.
+function levelAt(ns) {
+  const i = d3.bisectRight(levels.at, ns) - 1;
+  return i < 0 ? [0, 0, 0] : TIERS.map((tier) => levels[tier][i]);
+}
+
+// The kernel that runs or waits at a moment, or none.
+function kernelAt(ns) {
+  const k = d3.bisectRight(kernels.ready, ns) - 1;
+  return k >= 0 && ns < kernels.end[k] ? k : -1;
+}
+
+// What changes where bytes of tensors are, by time: [moment, tensor, tier that loses, tier that gains, bytes]; -1: none.
+const changes = [];
+for (let i = 0; i < lives.count; ++i)
+  changes.push([lives.at[i], lives.tensor[i], lives.born[i] ? -1 : -2, lives.born[i] ? 0 : -1, 0]);
+for (let i = 0; i < transfers.count; ++i)
+  if (transfers.tensor[i] !== null && !cancelled(i) && !goesOn(i))
+    changes.push([transfers.end[i], transfers.tensor[i], transfers.from[i], transfers.to[i], transfers.bytes[i]]);
+changes.sort((a, b) => a[0] - b[0]);
+
+// Where the bytes of each tensor are at a moment, as far as transfers tell it: three numbers each.
+function placesAt(ns) {
+  const at = new Float64Array(tensors.count * 3);
+  for (const [tensor, ...bytes] of tensors.at_start) bytes.forEach((value, tier) => (at[tensor * 3 + tier] = value));
+  for (const [moment, tensor, loses, gains, bytes] of changes) {
+    if (moment > ns) break;
+    if (loses < 0) {
+      at.fill(0, tensor * 3, tensor * 3 + 3);
+      if (gains === 0) at[tensor * 3] = tensors.bytes[tensor];
+      continue;
+    }
+    at[tensor * 3 + loses] = Math.max(0, at[tensor * 3 + loses] - bytes);
+    at[tensor * 3 + gains] = Math.min(tensors.bytes[tensor], at[tensor * 3 + gains] + bytes);
+  }
+  return at;
+}
+
+// Where one tensor is over time: [begin, end, tier], with most of its bytes there.
+function placesOf(tensor) {
+  const at = [0, 0, 0], spans = [];
+  const started = tensors.at_start.find((one) => one[0] === tensor);
+  if (started) TIERS.forEach((_, tier) => (at[tier] = started[tier + 1]));
+  let since = 0, place = d3.max(at) > 0 ? d3.scan(at, d3.descending) : -1;
+  const settle = (moment) => {
+    const now = d3.max(at) > 0 ? d3.scan(at, d3.descending) : -1;
+    if (now === place) return;
+    if (place >= 0 && moment > since) spans.push([since, moment, place]);
+    since = moment;
+    place = now;
+  };
+  for (const [moment, of, loses, gains, bytes] of changes) {
+    if (of !== tensor) continue;
+    if (loses < 0) {
+      at.fill(0);
+      if (gains === 0) at[0] = tensors.bytes[tensor];
+    } else {
+      at[loses] = Math.max(0, at[loses] - bytes);
+      at[gains] = Math.min(tensors.bytes[tensor], at[gains] + bytes);
+    }
+    settle(moment);
+  }
+  if (place >= 0) spans.push([since, data.iteration, place]);
+  return spans;
+}
