@@ -4,8 +4,8 @@ torch_version=2.13.0
 oldest_cuda_torch=2.11.0
 tool_packages=(g++ cmake ninja-build pkg-config python3 python3-venv ca-certificates zstd)
 library_packages=(libfmt-dev liburing-dev libcli11-dev libeigen3-dev nlohmann-json3-dev libtomlplusplus-dev libzstd-dev libxxhash-dev
-  libgtest-dev librapidcheck-dev)
-check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev)
+  libgtest-dev librapidcheck-dev node-d3)
+check_packages=(clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev chromium)
 
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi

@@ -1,0 +1,154 @@
+#include "pages/page.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/check.h"
+#include "pages/embedded.h"
+#include "trace/text_of.h"
+
+namespace spillway {
+namespace {
+
+using Data = nlohmann::ordered_json;
+
+Data tiers(const PerTier<Bytes>& bytes) { return {bytes.device.value, bytes.host.value, bytes.ssd.value}; }
+
+Data limits(const PerTier<std::optional<Bytes>>& most) {
+  Data result = Data::array();
+  for (const Tier tier : kTiers) result.push_back(most[tier] ? Data(most[tier]->value) : Data(nullptr));
+  return result;
+}
+
+Data id_or_null(const std::optional<TensorId>& tensor) { return tensor ? Data(tensor->value) : Data(nullptr); }
+
+Data ids(const std::vector<TensorId>& tensors) {
+  Data result = Data::array();
+  for (const TensorId tensor : tensors) result.push_back(tensor.value);
+  return result;
+}
+
+// Lists side by side, of the same lengths: half as long as a list of objects.
+Data lists(std::initializer_list<const char*> keys) {
+  Data result = Data::object();
+  for (const char* key : keys) result[key] = Data::array();
+  return result;
+}
+
+Data tensors_of(const RunTimeline& timeline) {
+  Data result = lists({"name", "bytes", "kind", "at_start"});
+  for (std::size_t t = 0; t < timeline.tensors.size(); ++t) {
+    const PlayedTensor& one = timeline.tensors[t];
+    result["name"].push_back(one.name.empty() ? fmt::format("tensor {}", t) : one.name);
+    result["bytes"].push_back(one.bytes.value);
+    result["kind"].push_back(to_text(one.kind));
+    if (one.at_start != PerTier<Bytes>{})
+      result["at_start"].push_back({t, one.at_start.device.value, one.at_start.host.value, one.at_start.ssd.value});
+  }
+  return result;
+}
+
+Data kernels_of(const RunTimeline& timeline) {
+  Data result = lists({"name", "phase", "ready", "start", "end", "reads", "writes", "replay", "stall", "waited_for"});
+  result["cause"] = Data::object();  // by place: few wait
+  for (std::size_t k = 0; k < timeline.kernels.size(); ++k) {
+    const PlayedKernel& one = timeline.kernels[k];
+    result["name"].push_back(one.name);
+    result["phase"].push_back(to_text(one.phase));
+    result["ready"].push_back(one.ready.value);
+    result["start"].push_back(one.start.value);
+    result["end"].push_back(one.end.value);
+    result["reads"].push_back(ids(one.reads));
+    result["writes"].push_back(ids(one.writes));
+    result["replay"].push_back(one.is_replay ? 1 : 0);
+    result["stall"].push_back(to_text(one.stall));
+    result["waited_for"].push_back(id_or_null(one.waited_for));
+    if (!one.cause.empty()) result["cause"][std::to_string(k)] = one.cause;
+  }
+  return result;
+}
+
+Data transfers_of(const RunTimeline& timeline) {
+  Data result = lists({"tensor", "bytes", "from", "to", "urgency", "queued", "begin", "end", "flags"});
+  for (const PlayedTransfer& one : timeline.transfers) {
+    result["tensor"].push_back(id_or_null(one.tensor));
+    result["bytes"].push_back(one.bytes.value);
+    result["from"].push_back(static_cast<unsigned>(one.from));
+    result["to"].push_back(static_cast<unsigned>(one.to));
+    result["urgency"].push_back(to_text(one.urgency));
+    result["queued"].push_back(one.queued.value);
+    result["begin"].push_back(one.begin.value);
+    result["end"].push_back(one.end.value);
+    result["flags"].push_back((one.copied ? 1 : 0) + (one.cancelled ? 2 : 0) + (one.from_before ? 4 : 0) +
+                              (one.goes_on ? 8 : 0));
+  }
+  return result;
+}
+
+Data data_of(const RunTimeline& timeline) {
+  Data result{{"trace", timeline.trace_name},          {"policy", timeline.policy},
+              {"machine", timeline.machine},           {"steady", timeline.steady},
+              {"iteration", timeline.iteration.value}, {"ideal", timeline.ideal.value},
+              {"capacity", limits(timeline.capacity)}, {"peak", tiers(timeline.peak)}};
+  result["tensors"] = tensors_of(timeline);
+  result["kernels"] = kernels_of(timeline);
+  result["transfers"] = transfers_of(timeline);
+  result["lives"] = lists({"at", "tensor", "born"});
+  for (const PlayedLife& one : timeline.lives) {
+    result["lives"]["at"].push_back(one.at.value);
+    result["lives"]["tensor"].push_back(one.tensor.value);
+    result["lives"]["born"].push_back(one.born ? 1 : 0);
+  }
+  result["levels"] = lists({"at", "device", "host", "ssd"});
+  for (const TierLevel& one : timeline.levels) {
+    result["levels"]["at"].push_back(one.at.value);
+    for (const Tier tier : kTiers) result["levels"][std::string(to_text(tier))].push_back(one.bytes[tier].value);
+  }
+  return result;
+}
+
+// Within a script element: nothing in it may end that element.
+std::string in_script(std::string text) {
+  for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
+    text.replace(at, 1, "\\u003c");
+  return text;
+}
+
+std::string in_markup(std::string_view text) {
+  std::string result;
+  for (const char one : text) {
+    if (one == '<')
+      result += "&lt;";
+    else if (one == '&')
+      result += "&amp;";
+    else
+      result += one;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string page_of(const RunTimeline& timeline) {
+  const PageParts parts = page_parts();
+  const std::string data = in_script(data_of(timeline).dump(-1, ' ', false, Data::error_handler_t::replace));
+  const std::string title = in_markup(timeline.trace_name);
+  std::string page;
+  std::string_view rest = parts.frame;
+  const auto fill = [&](std::string_view mark, std::string_view content) {
+    const std::size_t at = rest.find(mark);
+    CHECK(at != std::string_view::npos);
+    page.append(rest.substr(0, at)).append(content);
+    rest.remove_prefix(at + mark.size());
+  };
+  fill("{{title}}", title);
+  fill("{{style}}", parts.style);
+  fill("{{data}}", data);
+  fill("{{d3}}", parts.d3);
+  fill("{{script}}", parts.script);
+  return page.append(rest);
+}
+
+}  // namespace spillway

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "timeline/run_timeline.h"
+
+namespace spillway {
+
+// One HTML file that draws the timeline, with its data and scripts inside; it needs no network.
+std::string page_of(const RunTimeline& timeline);
+
+// What ui.perfetto.dev and chrome://tracing open: a JSON object with `traceEvents`. A track for the device's kernels,
+// one for their waits, two for each link (urgent, planned), a counter for each tier, and an arrow from each transfer up
+// to the kernel that uses its tensor next.
+std::string trace_events_of(const RunTimeline& timeline);
+
+}  // namespace spillway
