@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""The pages of `$SPILLWAY show --html` in Chromium without a window: they draw all that is in the file, and nothing fails.
+
+Looks at a timeline and at a trace, narrow and wide, light and dark. `pages_test.py FOLDER` also leaves pictures there, to look at.
+"""
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+SPILLWAY = os.environ["SPILLWAY"]
+WIDTHS = (400, 1600)
+SKIPPED = 77
+failed = []
+
+
+def check(holds, what):
+    if not holds:
+        failed.append(what)
+        print(f"wrong: {what}")
+
+
+def spillway(*arguments):
+    subprocess.run([SPILLWAY, *map(str, arguments)], check=True, capture_output=True, text=True, cwd=GOLDEN)
+
+
+def chromium(browser, page, home, *arguments):
+    """What it says on its standard output; complaints of the page's scripts are wrong."""
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=2000",
+                           f"--user-data-dir={home}", "--enable-logging=stderr", *arguments, page.as_uri()], capture_output=True, text=True, timeout=120)
+    for line in done.stderr.splitlines():
+        check("CONSOLE" not in line, f"{page.name}: {line}")
+    return done.stdout
+
+
+def lines_of(timeline):
+    """How many lines of each kind a timeline has: by the first key."""
+    counts = {}
+    for line in timeline.read_text().splitlines():
+        first = re.match(r'\{"(\w+)"', line)[1]
+        counts[first] = counts.get(first, 0) + 1
+    counts["stall"] = sum('"stall":' in line for line in timeline.read_text().splitlines())
+    return counts
+
+
+def probed(page, folder):
+    text = page.read_text()
+    text = text.replace("<head>", '<head><script>window.pageErrors = []; window.onerror = (what, ...where) => window.pageErrors.push(what + where);</script>', 1)
+    at = text.rindex("</script>")
+    path = folder / f"probed-{page.name}"
+    path.write_text(f"{text[:at]}\n{(HERE / 'probe.js').read_text()}{text[at:]}")
+    return path
+
+
+def frame(page, width):
+    """A window is at least 500 pixels wide, a frame is not."""
+    path = page.with_name(f"framed-{width}-{page.name}")
+    path.write_text('<!doctype html><meta name="color-scheme" content="light dark"><body style="margin:0">'
+                    f'<iframe src="{page.name}" style="border:0;width:{width}px;height:2400px"></iframe>')
+    return path
+
+
+def look_at(browser, page, expected, folder, pictures):
+    for width in WIDTHS:
+        for scheme, setting in (("light", 1), ("dark", 0)):
+            what = f"{page.name}, {width} pixels, {scheme}"
+            arguments = [f"--window-size={width},2400", f"--blink-settings=preferredColorScheme={setting}"]
+            dom = chromium(browser, probed(page, folder), folder / "home", *arguments, "--dump-dom")
+            found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)
+            if not found:
+                check(False, f"{what}: the page's script has not ended")
+                continue
+            seen = json.loads(html.unescape(found[1]))
+            check(seen["errors"] == [], f"{what}: {seen['errors']}")
+            check(seen["dark"] == (scheme == "dark"), f"{what}: it is drawn in the other colours")
+            check({key: seen["data"][key] for key in expected} == expected, f"{what}: it has {seen['data']}, the file {expected}")
+            for when in ("drawn", "whole_again"):
+                check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it draws {seen[when]}, the file has {expected}")
+            check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
+            check(seen["panned"], f"{what}: an arrow key does not pan")
+            check(not seen["too_wide"], f"{what}: it is wider than the window")
+            check(seen["life_title"].startswith("The life of ") and seen["life_rows"] > 1 and seen["life_lane"], f"{what}: no life of a tensor: {seen}")
+            check(seen["clicked"].startswith("Kernel "), f"{what}: a click on a kernel shows {seen['clicked']!r}")
+            check("In use: device" in seen["cursor"], f"{what}: at the cursor is {seen['cursor']!r}")
+            check(seen["table_rows"] == min(100, expected["kernels"]), f"{what}: the table has {seen['table_rows']} rows")
+            check(seen["wait_causes"] == expected["waits"], f"{what}: {seen['wait_causes']} waits by cause, not {expected['waits']}")
+            check(seen["unnamed"] == 0, f"{what}: {seen['unnamed']} controls have no name")
+            if pictures:
+                shown = frame(page, width) if width < 500 else page
+                chromium(browser, shown, folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
+
+
+def main():
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        print("skipped: chromium is not installed (apt-get install chromium)")
+        return SKIPPED
+    pictures = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
+    with tempfile.TemporaryDirectory(prefix="spillway-pages-") as name:
+        folder = Path(name)
+        timeline, trace = folder / "six.timeline", GOLDEN / "six_layers.trace"
+        spillway("simulate", trace, "--policy", "g10", "--machine", "a100", "--set", "device.memory=3GiB", "--timeline", timeline)
+        spillway("show", timeline, "--html", folder / "timeline.html", "--perfetto", folder / "six.json")
+        spillway("show", trace, "--html", folder / "trace.html")
+        counts = lines_of(timeline)
+        events = json.loads((folder / "six.json").read_text())["traceEvents"]
+        slices = sum(one["ph"] in "Xi" for one in events)
+        check(slices == counts["kernel"] + counts["transfer"] + counts["stall"], f"trace events: {slices} slices for {counts}")
+        check(counts["stall"] > 0 and counts["transfer"] > 0, f"nothing waits in the example: {counts}")
+        look_at(browser, folder / "timeline.html", {"kernels": counts["kernel"], "transfers": counts["transfer"], "waits": counts["stall"],
+                                                    "levels": counts["level"]}, folder, pictures)
+        kernels = len(json.loads(trace.read_text())["kernels"])
+        look_at(browser, folder / "trace.html", {"kernels": kernels, "transfers": 0, "waits": 0}, folder, pictures)
+    print(f"{len(failed)} wrong" if failed else "the pages show what is in their files")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
