@@ -65,10 +65,11 @@ function timeText(ns) {
   return `${d3.format(".4~r")(ns / scale)} ${unit}`;
 }
 
-// A moment, so exact that neighbours in a picture of this width differ.
+// A moment, so exact that neighbours in a picture of so much time differ. One unit for all of a page.
+const [MOMENT_SCALE, MOMENT_UNIT] = data.iteration < 1e6 ? [1e3, "µs"] : data.iteration < 1e9 ? [1e6, "ms"] : [1e9, "s"];
 function momentText(ns, shown) {
-  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(shown / 1e9 / 100))));
-  return `${(ns / 1e9).toFixed(digits)} s`;
+  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(shown / MOMENT_SCALE / 100))));
+  return `${(ns / MOMENT_SCALE).toFixed(digits)} ${MOMENT_UNIT}`;
 }
 
 const linkText = (from, to) => `${TIER_NAMES[from]} to ${TIER_NAMES[to]}`;

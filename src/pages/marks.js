@@ -44,24 +44,26 @@ function drawSpans(context, scale, box, spans) {
     const middle = (low + high) >> 1;
     if (spans.end(middle) < from) low = middle + 1; else high = middle;
   }
-  let seen = 0, column = -1, longest = 0, covered = 0, columnFill = null;
+  // The scale by hand: it is called for each span in sight, each time.
+  const perNano = (scale(to) - scale(from)) / (to - from), origin = scale(from) - from * perNano, right = box.x + box.width;
+  let seen = 0, column = -1, longest = 0, covered = 0, columnOf = -1;
   const flush = () => {
     if (column < 0) return;
     context.globalAlpha = Math.max(0.35, Math.min(1, covered));
-    context.fillStyle = columnFill;
+    context.fillStyle = spans.fill(columnOf);
     context.fillRect(column, box.y, 1, box.height);
     context.globalAlpha = 1;
     column = -1;
   };
   for (let i = low; i < spans.count && spans.begin(i) <= to; ++i) {
     ++seen;
-    const x0 = Math.max(box.x, scale(spans.begin(i))), x1 = Math.min(box.x + box.width, scale(spans.end(i)));
+    const x0 = Math.max(box.x, origin + perNano * spans.begin(i)), x1 = Math.min(right, origin + perNano * spans.end(i));
     const width = x1 - x0;
     if (width < 1) {
       const at = Math.floor(x0);
       if (at !== column) { flush(); column = at; longest = -1; covered = 0; }
       covered += width;
-      if (width > longest) { longest = width; columnFill = spans.fill(i); }
+      if (width > longest) { longest = width; columnOf = i; }
       continue;
     }
     flush();

@@ -9,7 +9,7 @@ let selected = null;       // {tensor} and/or {kernel}, {transfer}
 let life = null;           // of the selected tensor: {spans, kernels, transfers}
 let lanes = [];
 let width = 0;
-const GUTTER_WIDE = 118, TITLE = 15;
+const GUTTER_WIDE = 150, TITLE = 15;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 let ink = {};
@@ -99,32 +99,34 @@ function drawMemory(lane) {
   const y = d3.scaleLinear().domain([0, top]).range([lane.y + lane.height, lane.y]);
   const [from, to] = scale.domain();
   const first = Math.max(0, d3.bisectRight(levels.at, from) - 1);
-  const points = [];  // [x, next x, bytes by tier]
-  let seen = 0;
+  const perNano = (scale(to) - scale(from)) / (to - from), origin = scale(from) - from * perNano, right = lane.x + lane.width;
+  const points = [];  // [x, next x, height of one tier, of two, of all]
+  let seen = 0, last = null;
   for (let i = first; i < levels.count && levels.at[i] <= to; ++i) {
     ++seen;
-    const x = Math.max(lane.x, scale(levels.at[i]));
-    const next = Math.min(lane.x + lane.width, i + 1 < levels.count ? scale(levels.at[i + 1]) : scale(data.iteration));
-    const bytes = [levels.device[i], levels.host[i], levels.ssd[i]];
-    const last = points[points.length - 1];
-    if (last && next - last[0] < 0.5) {
+    const x = Math.max(lane.x, origin + perNano * levels.at[i]);
+    const next = Math.min(right, origin + perNano * (i + 1 < levels.count ? levels.at[i + 1] : data.iteration));
+    const one = levels.device[i], two = one + levels.host[i], all = two + levels.ssd[i];
+    if (last && next - last[0] < 0.7) {
       last[1] = next;
-      bytes.forEach((value, tier) => (last[2][tier] = Math.max(last[2][tier], value)));
+      last[2] = Math.max(last[2], one);
+      last[3] = Math.max(last[3], two);
+      last[4] = Math.max(last[4], all);
     } else {
-      points.push([x, next, bytes]);
+      points.push(last = [x, next, one, two, all]);
     }
   }
   for (let tier = 2; tier >= 0; --tier) {
     if (data.peak[tier] === 0) continue;
     context.fillStyle = fillOf(context, COLOURS[TIERS[tier]], TIER_PATTERNS[TIERS[tier]]);
     context.beginPath();
-    context.moveTo(lane.x, y(0));
-    for (const [x, next, bytes] of points) {
-      const height = y(d3.sum(bytes.slice(0, tier + 1)));
-      context.lineTo(x, height);
-      context.lineTo(Math.max(x, next), height);
+    context.moveTo(points.length > 0 ? points[0][0] : lane.x, y(0));
+    for (const point of points) {
+      const height = y(point[2 + tier]);
+      context.lineTo(point[0], height);
+      context.lineTo(Math.max(point[0], point[1]), height);
     }
-    if (points.length > 0) context.lineTo(points[points.length - 1][1], y(0));
+    if (last) context.lineTo(last[1], y(0));
     context.closePath();
     context.fill();
   }
@@ -163,7 +165,7 @@ function memoryTop() {
 function byteTicks(top) {
   let step = 1;
   while (top / step > 4) step *= 2;
-  return d3.range(0, top, step);
+  return d3.range(0, 0.95 * top, step);
 }
 
 function label(text, x, y) {

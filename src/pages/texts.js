@@ -38,7 +38,7 @@ function showHead() {
     const waited = d3.sum(waits, (k) => kernels.start[k] - kernels.ready[k]);
     const percent = data.iteration ? (100 * data.ideal) / data.iteration : 100;
     parts.push(`, ideal ${timeText(data.ideal)} (${d3.format(".1f")(percent)} % of ideal). `,
-               element("b", `${waits.length} of ${kernels.count} kernels waited ${timeText(waited)}`), ". ");
+               element("b", waits.length === 0 ? "No kernel waited" : `${waits.length} of ${kernels.count} kernels waited ${timeText(waited)}`), ". ");
     if (!data.steady) parts.push("Its iterations never become equal: this is the last one. ");
   } else {
     parts.push(`, ${kernels.count} kernels, ${tensors.count} tensors. `);

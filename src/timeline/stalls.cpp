@@ -48,7 +48,7 @@ Arrivals arrivals_of(const RunTimeline& timeline, const PlayedKernel& kernel,
   return found;
 }
 
-// "; 3 transfers of 1.2 GiB left the device meanwhile"
+// "1.2 GiB left the device meanwhile, in 3 transfers", or nothing.
 std::string left_meanwhile(const RunTimeline& timeline, const PlayedKernel& kernel) {
   std::uint64_t count = 0;
   Bytes bytes;
@@ -58,9 +58,8 @@ std::string left_meanwhile(const RunTimeline& timeline, const PlayedKernel& kern
     ++count;
     bytes += one.bytes;
   }
-  return count == 0 ? ""
-                    : fmt::format("{} transfer{} of {} left the device meanwhile", count, count == 1 ? "" : "s",
-                                  to_text(bytes));
+  if (count == 0) return "";
+  return fmt::format("{} left the device meanwhile, in {} transfer{}", to_text(bytes), count, count == 1 ? "" : "s");
 }
 
 void explain(RunTimeline& timeline, PlayedKernel& kernel, const std::vector<std::vector<std::size_t>>& up_of) {

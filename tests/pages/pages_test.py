@@ -106,7 +106,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="spillway-pages-") as name:
         folder = Path(name)
         timeline, trace = folder / "six.timeline", GOLDEN / "six_layers.trace"
-        spillway("simulate", trace, "--policy", "g10", "--machine", "a100", "--set", "device.memory=3GiB", "--timeline", timeline)
+        spillway("simulate", trace, "--policy", "g10", "--machine", "a100", "--set", "device.memory=2GiB", "--timeline", timeline)
         spillway("show", timeline, "--html", folder / "timeline.html", "--perfetto", folder / "six.json")
         spillway("show", trace, "--html", folder / "trace.html")
         counts = lines_of(timeline)
