@@ -1,16 +1,5 @@
-// What the page shows, and the words and units for it. Times are nanoseconds from the iteration's beginning.
+// What the page shows. Times are nanoseconds from the iteration's beginning.
 const data = JSON.parse(document.getElementById("data").textContent);
-const TIERS = ["device", "host", "ssd"];
-const TIER_NAMES = ["device", "host", "SSD"];
-const STALLS = {
-  asked_late: "asked for too late",
-  on_its_way: "still on its way",
-  behind_others: "behind other transfers",
-  no_room: "no room on the device",
-  other: "something else",
-};
-const CAUSES = Object.keys(STALLS);
-
 const kernels = data.kernels, transfers = data.transfers, tensors = data.tensors, levels = data.levels, lives = data.lives;
 kernels.count = kernels.start.length;
 transfers.count = transfers.begin.length;
@@ -49,29 +38,7 @@ for (let k = 0; k < kernels.count; ++k)
 for (let i = 0; i < transfers.count; ++i) if (transfers.tensor[i] !== null) movesOf[transfers.tensor[i]].push(i);
 for (let i = 0; i < lives.count; ++i) livesOf[lives.tensor[i]].push(i);
 
-function sizeText(bytes) {
-  let value = bytes, unit = "B";
-  for (const next of ["KiB", "MiB", "GiB", "TiB"]) {
-    if (value < 1024) break;
-    value /= 1024;
-    unit = next;
-  }
-  return `${unit === "B" ? value : value.toPrecision(value < 1000 ? 3 : 4)} ${unit}`;
-}
-
-function timeText(ns) {
-  if (ns === 0) return "0 s";
-  const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  return `${d3.format(".4~r")(ns / scale)} ${unit}`;
-}
-
-// A moment, so exact that neighbours in a picture of so much time differ. One unit for all of a page.
-const [MOMENT_SCALE, MOMENT_UNIT] = data.iteration < 1e6 ? [1e3, "µs"] : data.iteration < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-function momentText(ns, shown) {
-  const digits = Math.max(0, Math.min(9, Math.ceil(-Math.log10(shown / MOMENT_SCALE / 100))));
-  return `${(ns / MOMENT_SCALE).toFixed(digits)} ${MOMENT_UNIT}`;
-}
-
+const momentText = momentTextFor(data.iteration);
 const linkText = (from, to) => `${TIER_NAMES[from]} to ${TIER_NAMES[to]}`;
 const kernelText = (k) => `${kernels.name[k]}${kernels.replay[k] ? " (again)" : ""}`;
 

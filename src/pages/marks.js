@@ -98,3 +98,71 @@ function spanAt(spans, ns, near) {
   }
   return best;
 }
+
+// The colours of page.css, which differ where it is dark.
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+let ink = {};
+function readColours() {
+  ink = { paper: colour("--paper"), text: colour("--ink"), soft: colour("--soft"), line: colour("--line"),
+          lane: colour("--lane"), mark: colour("--mark") };
+}
+
+// A text that is read upon anything.
+function label(context, text, x, y) {
+  const wide = context.measureText(text).width;
+  context.globalAlpha = 0.82;
+  context.fillStyle = ink.paper;
+  context.fillRect(x - 3, y - 8, wide + 6, 16);
+  context.globalAlpha = 1;
+  context.fillStyle = ink.text;
+  context.fillText(text, x, y);
+}
+
+// The most that the stack of tiers takes.
+function stackPeakOf(levels) {
+  let most = 1;
+  for (let i = 0; i < levels.at.length; ++i) most = Math.max(most, levels.device[i] + levels.host[i] + levels.ssd[i]);
+  return most;
+}
+// How high a picture of it goes: to the device's capacity, if that is not far above.
+const memoryTop = (peak, capacity) => 1.08 * (capacity !== null && capacity < 2 * peak ? Math.max(peak, capacity) : peak);
+const heightOf = (box, top) => (bytes) => box.y + box.height * (1 - bytes / top);
+
+// The levels of the tiers of `of`, one upon the other. Those within a pixel are drawn as one, the highest.
+function drawStack(context, scale, box, of, top) {
+  const levels = of.levels, count = levels.at.length, y = heightOf(box, top);
+  const [from, to] = scale.domain();
+  const first = Math.max(0, d3.bisectRight(levels.at, from) - 1);
+  const perNano = (scale(to) - scale(from)) / (to - from), origin = scale(from) - from * perNano, right = box.x + box.width;
+  const points = [];  // [x, next x, height of one tier, of two, of all]
+  let seen = 0, last = null;
+  for (let i = first; i < count && levels.at[i] <= to; ++i) {
+    ++seen;
+    const x = Math.max(box.x, origin + perNano * levels.at[i]);
+    const next = Math.min(right, origin + perNano * (i + 1 < count ? levels.at[i + 1] : of.iteration));
+    const one = levels.device[i], two = one + levels.host[i], all = two + levels.ssd[i];
+    if (last && next - last[0] < 0.7) {
+      last[1] = next;
+      last[2] = Math.max(last[2], one);
+      last[3] = Math.max(last[3], two);
+      last[4] = Math.max(last[4], all);
+    } else {
+      points.push(last = [x, next, one, two, all]);
+    }
+  }
+  for (let tier = 2; tier >= 0 && last; --tier) {
+    if (of.peak[tier] === 0) continue;
+    context.fillStyle = fillOf(context, COLOURS[TIERS[tier]], TIER_PATTERNS[TIERS[tier]]);
+    context.beginPath();
+    context.moveTo(points[0][0], y(0));
+    for (const point of points) {
+      const height = y(point[2 + tier]);
+      context.lineTo(point[0], height);
+      context.lineTo(Math.max(point[0], point[1]), height);
+    }
+    context.lineTo(last[1], y(0));
+    context.closePath();
+    context.fill();
+  }
+  return seen;
+}

@@ -11,13 +11,6 @@ let lanes = [];
 let width = 0;
 const GUTTER_WIDE = 150, TITLE = 15;
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-let ink = {};
-function readColours() {
-  ink = { paper: colour("--paper"), text: colour("--ink"), soft: colour("--soft"), line: colour("--line"),
-          lane: colour("--lane"), mark: colour("--mark") };
-}
-
 const kernelSpans = {
   count: kernels.count,
   begin: (i) => kernels.start[i],
@@ -93,43 +86,10 @@ function drawAxis() {
   context.textAlign = "left";
 }
 
-// The tiers' levels, one upon the other. In each column of pixels the highest is drawn.
 function drawMemory(lane) {
-  const top = memoryTop();
-  const y = d3.scaleLinear().domain([0, top]).range([lane.y + lane.height, lane.y]);
-  const [from, to] = scale.domain();
-  const first = Math.max(0, d3.bisectRight(levels.at, from) - 1);
-  const perNano = (scale(to) - scale(from)) / (to - from), origin = scale(from) - from * perNano, right = lane.x + lane.width;
-  const points = [];  // [x, next x, height of one tier, of two, of all]
-  let seen = 0, last = null;
-  for (let i = first; i < levels.count && levels.at[i] <= to; ++i) {
-    ++seen;
-    const x = Math.max(lane.x, origin + perNano * levels.at[i]);
-    const next = Math.min(right, origin + perNano * (i + 1 < levels.count ? levels.at[i + 1] : data.iteration));
-    const one = levels.device[i], two = one + levels.host[i], all = two + levels.ssd[i];
-    if (last && next - last[0] < 0.7) {
-      last[1] = next;
-      last[2] = Math.max(last[2], one);
-      last[3] = Math.max(last[3], two);
-      last[4] = Math.max(last[4], all);
-    } else {
-      points.push(last = [x, next, one, two, all]);
-    }
-  }
-  for (let tier = 2; tier >= 0; --tier) {
-    if (data.peak[tier] === 0) continue;
-    context.fillStyle = fillOf(context, COLOURS[TIERS[tier]], TIER_PATTERNS[TIERS[tier]]);
-    context.beginPath();
-    context.moveTo(points.length > 0 ? points[0][0] : lane.x, y(0));
-    for (const point of points) {
-      const height = y(point[2 + tier]);
-      context.lineTo(point[0], height);
-      context.lineTo(Math.max(point[0], point[1]), height);
-    }
-    if (last) context.lineTo(last[1], y(0));
-    context.closePath();
-    context.fill();
-  }
+  const top = memoryTop(stackPeak, data.capacity[0]);
+  const seen = drawStack(context, scale, lane, data, top);
+  const y = heightOf(lane, top);
   const capacity = data.capacity[0];
   if (capacity !== null && capacity <= top) {
     const text = `the device holds ${sizeText(capacity)}`;
@@ -142,7 +102,7 @@ function drawMemory(lane) {
     context.stroke();
     context.setLineDash([]);
     context.lineWidth = 1;
-    label(text, lane.x + lane.width - context.measureText(text).width - 8, y(capacity) + (y(capacity) - lane.y < 18 ? 10 : -10));
+    label(context, text, lane.x + lane.width - context.measureText(text).width - 8, y(capacity) + (y(capacity) - lane.y < 18 ? 10 : -10));
   }
   for (const bytes of byteTicks(top).slice(1)) {
     context.strokeStyle = ink.line;
@@ -150,32 +110,17 @@ function drawMemory(lane) {
     context.moveTo(lane.x, y(bytes));
     context.lineTo(lane.x + 6, y(bytes));
     context.stroke();
-    label(sizeText(bytes), lane.x + 8, y(bytes));
+    label(context, sizeText(bytes), lane.x + 8, y(bytes));
   }
   return seen;
 }
 
-// The most that the stack of tiers takes, and the device's capacity if that is not far above.
-const stackPeak = d3.max(d3.range(levels.count), (i) => levels.device[i] + levels.host[i] + levels.ssd[i]) || 1;
-function memoryTop() {
-  const capacity = data.capacity[0];
-  return 1.08 * (capacity !== null && capacity < 2 * stackPeak ? Math.max(stackPeak, capacity) : stackPeak);
-}
+const stackPeak = stackPeakOf(levels);
 
 function byteTicks(top) {
   let step = 1;
   while (top / step > 4) step *= 2;
   return d3.range(0, 0.95 * top, step);
-}
-
-function label(text, x, y) {
-  const wide = context.measureText(text).width;
-  context.globalAlpha = 0.82;
-  context.fillStyle = ink.paper;
-  context.fillRect(x - 3, y - 8, wide + 6, 16);
-  context.globalAlpha = 1;
-  context.fillStyle = ink.text;
-  context.fillText(text, x, y);
 }
 
 function drawTitle(lane) {

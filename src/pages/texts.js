@@ -1,35 +1,4 @@
 // Texts beside the picture: what is at the cursor, the life of a tensor, waits, and tables of everything.
-const by = (id) => document.getElementById(id);
-
-function element(kind, content, ...classes) {
-  const made = document.createElement(kind);
-  if (typeof content === "string") made.textContent = content;
-  else for (const one of [content].flat()) if (one) made.append(one);
-  made.classList.add(...classes);
-  return made;
-}
-
-function button(text, action) {
-  const made = element("button", text);
-  made.type = "button";
-  made.addEventListener("click", action);
-  return made;
-}
-
-// Columns: [heading, "number" or ""]; cells are texts or elements.
-function table(caption, columns, rows) {
-  const made = element("table", [element("caption", caption)]);
-  const head = element("tr", columns.map(([name, kind]) => {
-    const cell = element("th", name, ...(kind ? [kind] : []));
-    cell.scope = "col";
-    return cell;
-  }));
-  made.append(element("thead", [head]));
-  made.append(element("tbody", rows.map((row) =>
-    element("tr", row.map((cell, i) => element("td", cell, ...(columns[i][1] ? [columns[i][1]] : [])))))));
-  return element("div", [made], "scroll");
-}
-
 function showHead() {
   const policy = data.policy ? `${data.policy} on ${data.machine}` : "with all memory it wants";
   by("title").textContent = `${data.trace}: ${policy}`;
@@ -51,23 +20,13 @@ function showHead() {
 }
 
 function showLegend() {
-  const add = (text, shade, pattern) => {
-    const swatch = document.createElement("canvas");
-    swatch.width = 22;
-    swatch.height = 14;
-    swatch.setAttribute("aria-hidden", "true");
-    const c = swatch.getContext("2d");
-    c.fillStyle = fillOf(c, shade, pattern);
-    c.fillRect(0, 0, 22, 14);
-    by("legend").append(element("span", [swatch, text]));
-  };
-  TIERS.forEach((tier, i) => data.peak[i] > 0 && add(`on the ${TIER_NAMES[i]}`, COLOURS[tier], TIER_PATTERNS[tier]));
+  TIERS.forEach((tier, i) => data.peak[i] > 0 && addToLegend(`on the ${TIER_NAMES[i]}`, COLOURS[tier], TIER_PATTERNS[tier]));
   const phases = new Set(kernels.phase);
-  for (const phase of PHASES) if (phases.has(phase)) add(phase === "other" ? "other kernels" : phase, COLOURS[phase], "plain");
+  for (const phase of PHASES) if (phases.has(phase)) addToLegend(phase === "other" ? "other kernels" : phase, COLOURS[phase], "plain");
   const causes = new Set(waits.map((k) => kernels.stall[k]));
-  for (const cause of CAUSES) if (causes.has(cause)) add(`waits: ${STALLS[cause]}`, COLOURS.wait, CAUSE_PATTERNS[cause]);
+  for (const cause of CAUSES) if (causes.has(cause)) addToLegend(`waits: ${STALLS[cause]}`, COLOURS.wait, CAUSE_PATTERNS[cause]);
   for (const link of links)
-    for (const row of link.rows) if (row.urgent) return add("urgent transfers", COLOURS.wait, "plain");
+    for (const row of link.rows) if (row.urgent) return addToLegend("urgent transfers", COLOURS.wait, "plain");
 }
 
 function showCursor() {
