@@ -42,8 +42,10 @@ int finish(const Result<int>& outcome);
 // All of `text` to stdout; the status to end with. Fails when nobody takes it (a full disk, a closed pipe).
 Result<int> print(std::string_view text, int status = kSuccess);
 
-// Refuses an output (of -o) that names no file, or one of the files that the command reads: that would be lost.
-Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs);
+// Refuses an output (of that option) that names no file, or one of the files that the command reads: that would be
+// lost.
+Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs,
+                        std::string_view option = "-o");
 
 // Every sub-command into `app`.
 void add_commands(CLI::App& app, int& status);

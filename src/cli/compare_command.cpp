@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/files.h"
 #include "base/text.h"
 #include "cli/cold_start.h"
 #include "cli/command.h"
@@ -13,6 +14,7 @@
 #include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
+#include "pages/page.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -26,6 +28,7 @@ struct CompareOptions {
   MachineOption machine;
   JobOption jobs;
   NoiseOption noise;
+  std::string html;
   bool json = false;
 };
 
@@ -78,6 +81,11 @@ Result<int> run(const CompareOptions& options) {
   TRY_VOID(options.jobs.check(options.trace));
   TRY(const auto noise, options.noise.read());
   TRY_VOID(options.jobs.refuse(noise));
+  if (!options.html.empty()) {
+    if (options.jobs.is_used()) return fail(Errc::usage, "--html draws one trace; leave it out, or the --job");
+    TRY_VOID(check_new_file(options.html, {options.trace}, "--html"));
+    TRY_VOID(try_to_write(options.html));
+  }
   std::vector<Policy> policies;
   for (const std::string& name : joined(options.policies)) {
     TRY(const Policy policy, policy_by_name(name));
@@ -89,12 +97,18 @@ Result<int> run(const CompareOptions& options) {
   if (options.jobs.is_used()) return run_jobs(options.jobs, policies, std::move(machine), options.json);
   TRY(const Case input, load_case(options.trace, std::move(machine), noise));
   std::vector<Evaluation> evaluations;
+  std::vector<RunTimeline> timelines;  // for a page, of those that are feasible
+  std::vector<std::string> infeasible;
   Progress progress("comparing policies", policies.size());
   for (const Policy& policy : policies) {
-    TRY(Evaluation evaluation, evaluate(policy, input));
+    RunTimeline timeline;
+    TRY(Evaluation evaluation, evaluate(policy, input, options.html.empty() ? nullptr : &timeline));
+    if (!options.html.empty() && evaluation.result.feasible) timelines.push_back(std::move(timeline));
+    if (!evaluation.result.feasible) infeasible.push_back(evaluation.plan.policy);
     evaluations.push_back(std::move(evaluation));
     progress.at(evaluations.size());
   }
+  if (!options.html.empty()) TRY_VOID(write_file(options.html, comparison_page_of(timelines, infeasible)));
   const bool any = std::ranges::any_of(evaluations, [](const Evaluation& one) { return one.result.feasible; });
   const int status = any ? kSuccess : kInfeasible;
   if (!options.json) return print(comparison_table(evaluations, input), status);
@@ -122,6 +136,8 @@ void add_compare_command(CLI::App& app, int& status) {
       ->delimiter(',');
   options->machine.add_to(*command);
   options->noise.add_to(*command);
+  command->add_option("--html", options->html, "writes a page, too, that draws the policies on one clock")
+      ->type_name("OUT");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

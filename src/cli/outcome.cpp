@@ -26,15 +26,15 @@ Result<int> print(std::string_view text, int status) {
   return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
 }
 
-Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs) {
-  if (output.empty()) return fail(Errc::usage, "-o: it names no file; give it one to write");
+Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs, std::string_view option) {
+  if (output.empty()) return fail(Errc::usage, fmt::format("{}: it names no file; give it one to write", option));
   const auto is_output = [&](const std::string& input) {
     std::error_code neither_is_there;
     return std::filesystem::equivalent(output, input, neither_is_there);
   };
   if (std::ranges::any_of(inputs, is_output))
     return fail(Errc::usage,
-                fmt::format("-o {}: that is the file to read, and it would be lost; name another", output));
+                fmt::format("{} {}: that is the file to read, and it would be lost; name another", option, output));
   return {};
 }
 

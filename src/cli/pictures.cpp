@@ -26,8 +26,8 @@ Result<std::string> write_picture(const std::string& path, const std::string& co
 }  // namespace
 
 Result<std::string> Pictures::draw(const std::string& file) const {
-  for (const std::string& output : {html, perfetto})
-    if (!output.empty()) TRY_VOID(check_new_file(output, {file}));
+  if (!html.empty()) TRY_VOID(check_new_file(html, {file}, "--html"));
+  if (!perfetto.empty()) TRY_VOID(check_new_file(perfetto, {file}, "--perfetto"));
   if (!html.empty() && html == perfetto)
     return fail(Errc::usage, fmt::format("--html and --perfetto both name {}; name two files", html));
   TRY(const RunTimeline timeline, timeline_in(file));

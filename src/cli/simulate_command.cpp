@@ -86,7 +86,7 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<> check_timeline(const SimulateOptions& options) {
-  TRY_VOID(check_new_file(options.timeline, {options.trace, options.plan}));
+  TRY_VOID(check_new_file(options.timeline, {options.trace, options.plan}, "--timeline"));
   return try_to_write(options.timeline);
 }
 

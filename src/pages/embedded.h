@@ -6,10 +6,11 @@ namespace spillway {
 
 // The files of this folder, and D3, as CMake has compiled them in.
 struct PageParts {
-  std::string_view frame;   // page.html
-  std::string_view style;   // page.css
-  std::string_view d3;      // d3.min.js
-  std::string_view script;  // the .js files
+  std::string_view frame, compare_frame;  // page.html, compare.html
+  std::string_view style;                 // page.css
+  std::string_view d3;                    // d3.min.js
+  std::string_view shared_script;         // units.js, marks.js
+  std::string_view script, compare_script;
 };
 PageParts page_parts();
 

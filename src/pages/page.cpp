@@ -87,11 +87,22 @@ Data transfers_of(const RunTimeline& timeline) {
   return result;
 }
 
-Data data_of(const RunTimeline& timeline) {
+// What all pages show of one iteration.
+Data head_of(const RunTimeline& timeline) {
   Data result{{"trace", timeline.trace_name},          {"policy", timeline.policy},
               {"machine", timeline.machine},           {"steady", timeline.steady},
               {"iteration", timeline.iteration.value}, {"ideal", timeline.ideal.value},
               {"capacity", limits(timeline.capacity)}, {"peak", tiers(timeline.peak)}};
+  result["levels"] = lists({"at", "device", "host", "ssd"});
+  for (const TierLevel& one : timeline.levels) {
+    result["levels"]["at"].push_back(one.at.value);
+    for (const Tier tier : kTiers) result["levels"][std::string(to_text(tier))].push_back(one.bytes[tier].value);
+  }
+  return result;
+}
+
+Data data_of(const RunTimeline& timeline) {
+  Data result = head_of(timeline);
   result["tensors"] = tensors_of(timeline);
   result["kernels"] = kernels_of(timeline);
   result["transfers"] = transfers_of(timeline);
@@ -100,11 +111,6 @@ Data data_of(const RunTimeline& timeline) {
     result["lives"]["at"].push_back(one.at.value);
     result["lives"]["tensor"].push_back(one.tensor.value);
     result["lives"]["born"].push_back(one.born ? 1 : 0);
-  }
-  result["levels"] = lists({"at", "device", "host", "ssd"});
-  for (const TierLevel& one : timeline.levels) {
-    result["levels"]["at"].push_back(one.at.value);
-    for (const Tier tier : kTiers) result["levels"][std::string(to_text(tier))].push_back(one.bytes[tier].value);
   }
   return result;
 }
@@ -129,26 +135,52 @@ std::string in_markup(std::string_view text) {
   return result;
 }
 
+struct Filling {
+  std::string_view frame, script;
+  const std::string& title;
+  const Data& data;
+};
+
+// The frame with its marks replaced, one after the other: what is filled in is not looked at again.
+std::string filled(const Filling& filling) {
+  const PageParts parts = page_parts();
+  const std::string data = in_script(filling.data.dump(-1, ' ', false, Data::error_handler_t::replace));
+  std::string page;
+  std::string_view rest = filling.frame;
+  const auto fill = [&](std::string_view mark, std::initializer_list<std::string_view> contents) {
+    const std::size_t at = rest.find(mark);
+    CHECK(at != std::string_view::npos);
+    page.append(rest.substr(0, at));
+    for (const std::string_view content : contents) page.append(content);
+    rest.remove_prefix(at + mark.size());
+  };
+  fill("{{title}}", {in_markup(filling.title)});
+  fill("{{style}}", {parts.style});
+  fill("{{data}}", {data});
+  fill("{{d3}}", {parts.d3});
+  fill("{{script}}", {parts.shared_script, filling.script});
+  return page.append(rest);
+}
+
 }  // namespace
 
 std::string page_of(const RunTimeline& timeline) {
   const PageParts parts = page_parts();
-  const std::string data = in_script(data_of(timeline).dump(-1, ' ', false, Data::error_handler_t::replace));
-  const std::string title = in_markup(timeline.trace_name);
-  std::string page;
-  std::string_view rest = parts.frame;
-  const auto fill = [&](std::string_view mark, std::string_view content) {
-    const std::size_t at = rest.find(mark);
-    CHECK(at != std::string_view::npos);
-    page.append(rest.substr(0, at)).append(content);
-    rest.remove_prefix(at + mark.size());
-  };
-  fill("{{title}}", title);
-  fill("{{style}}", parts.style);
-  fill("{{data}}", data);
-  fill("{{d3}}", parts.d3);
-  fill("{{script}}", parts.script);
-  return page.append(rest);
+  return filled({parts.frame, parts.script, timeline.trace_name, data_of(timeline)});
+}
+
+std::string comparison_page_of(const std::vector<RunTimeline>& timelines, const std::vector<std::string>& infeasible) {
+  const PageParts parts = page_parts();
+  Data data{{"runs", Data::array()}, {"infeasible", infeasible}};
+  for (const RunTimeline& one : timelines) {
+    data["trace"] = one.trace_name;
+    data["machine"] = one.machine;
+    Data& run = data["runs"].emplace_back(head_of(one));
+    run["kernels"] = kernels_of(one);
+    for (const char* unused : {"reads", "writes", "cause", "waited_for", "replay"}) run["kernels"].erase(unused);
+  }
+  const std::string title = timelines.empty() ? std::string() : timelines.front().trace_name;
+  return filled({parts.compare_frame, parts.compare_script, title, data});
 }
 
 }  // namespace spillway

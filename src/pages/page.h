@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "timeline/run_timeline.h"
 
@@ -8,6 +9,9 @@ namespace spillway {
 
 // One HTML file that draws the timeline, with its data and scripts inside; it needs no network.
 std::string page_of(const RunTimeline& timeline);
+
+// Timelines of one trace on one machine under several policies, on one clock; `infeasible`: policies that have none.
+std::string comparison_page_of(const std::vector<RunTimeline>& timelines, const std::vector<std::string>& infeasible);
 
 // What ui.perfetto.dev and chrome://tracing open: a JSON object with `traceEvents`. A track for the device's kernels,
 // one for their waits, two for each link (urgent, planned), a counter for each tier, and an arrow from each transfer up

@@ -23,7 +23,7 @@ function sizeText(bytes) {
 function timeText(ns) {
   if (ns === 0) return "0 s";
   const [scale, unit] = ns < 1e3 ? [1, "ns"] : ns < 1e6 ? [1e3, "µs"] : ns < 1e9 ? [1e6, "ms"] : [1e9, "s"];
-  return `${d3.format(".4~r")(ns / scale)} ${unit}`;
+  return `${d3.format(".4r")(ns / scale)} ${unit}`;
 }
 
 // A moment, so exact that neighbours in a picture of so much time differ. One unit for all of a page.

@@ -50,51 +50,66 @@ def lines_of(timeline):
     return counts
 
 
-def probed(page, folder):
+def probed(page, folder, probe):
     text = page.read_text()
     text = text.replace("<head>", '<head><script>window.pageErrors = []; window.onerror = (what, ...where) => window.pageErrors.push(what + where);</script>', 1)
     at = text.rindex("</script>")
     path = folder / f"probed-{page.name}"
-    path.write_text(f"{text[:at]}\n{(HERE / 'probe.js').read_text()}{text[at:]}")
+    path.write_text(f"{text[:at]}\n{(HERE / probe).read_text()}{text[at:]}")
     return path
 
 
 def frame(page, width):
-    """A window is at least 500 pixels wide, a frame is not."""
+    """A window is at least 500 pixels wide, a frame is not. What a probe has seen, it tells the page around it."""
     path = page.with_name(f"framed-{width}-{page.name}")
     path.write_text('<!doctype html><meta name="color-scheme" content="light dark"><body style="margin:0">'
-                    f'<iframe src="{page.name}" style="border:0;width:{width}px;height:2400px"></iframe>')
+                    "<script>onmessage = (told) => document.body.append(Object.assign(document.createElement('pre'), { id: 'probe', textContent: told.data }));"
+                    f'</script><iframe src="{page.name}" style="border:0;width:{width}px;height:2400px"></iframe>')
     return path
 
 
-def look_at(browser, page, expected, folder, pictures):
+def look_at(browser, page, expected, folder, pictures, probe, also):
+    """Counts that the page has and draws are as expected at each width in both schemes; `also` looks at what else the probe has seen."""
     for width in WIDTHS:
         for scheme, setting in (("light", 1), ("dark", 0)):
             what = f"{page.name}, {width} pixels, {scheme}"
             arguments = [f"--window-size={width},2400", f"--blink-settings=preferredColorScheme={setting}"]
-            dom = chromium(browser, probed(page, folder), folder / "home", *arguments, "--dump-dom")
+            dom = chromium(browser, frame(probed(page, folder, probe), width), folder / "home", *arguments, "--dump-dom")
             found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)
             if not found:
                 check(False, f"{what}: the page's script has not ended")
                 continue
             seen = json.loads(html.unescape(found[1]))
             check(seen["errors"] == [], f"{what}: {seen['errors']}")
+            check(seen["width"] == width, f"{what}: it is {seen['width']} pixels wide")
             check(seen["dark"] == (scheme == "dark"), f"{what}: it is drawn in the other colours")
-            check({key: seen["data"][key] for key in expected} == expected, f"{what}: it has {seen['data']}, the file {expected}")
-            for when in ("drawn", "whole_again"):
-                check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it draws {seen[when]}, the file has {expected}")
+            for when in ("data", "drawn", "whole_again"):
+                check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it has {seen[when]}, the file {expected}")
             check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
             check(seen["panned"], f"{what}: an arrow key does not pan")
             check(not seen["too_wide"], f"{what}: it is wider than the window")
-            check(seen["life_title"].startswith("The life of ") and seen["life_rows"] > 1 and seen["life_lane"], f"{what}: no life of a tensor: {seen}")
-            check(seen["clicked"].startswith("Kernel "), f"{what}: a click on a kernel shows {seen['clicked']!r}")
-            check("In use: device" in seen["cursor"], f"{what}: at the cursor is {seen['cursor']!r}")
-            check(seen["table_rows"] == min(100, expected["kernels"]), f"{what}: the table has {seen['table_rows']} rows")
-            check(seen["wait_causes"] == expected["waits"], f"{what}: {seen['wait_causes']} waits by cause, not {expected['waits']}")
             check(seen["unnamed"] == 0, f"{what}: {seen['unnamed']} controls have no name")
+            also(what, seen)
             if pictures:
-                shown = frame(page, width) if width < 500 else page
-                chromium(browser, shown, folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
+                chromium(browser, frame(page, width), folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
+
+
+def details(expected):
+    """What only the page of one iteration has: the life of a tensor, what is at the cursor, tables."""
+    def also(what, seen):
+        check(seen["life_title"].startswith("The life of ") and seen["life_rows"] > 1 and seen["life_lane"], f"{what}: no life of a tensor: {seen}")
+        check(seen["clicked"].startswith("Kernel "), f"{what}: a click on a kernel shows {seen['clicked']!r}")
+        check("In use: device" in seen["cursor"], f"{what}: at the cursor is {seen['cursor']!r}")
+        check(seen["table_rows"] == min(100, expected["kernels"]), f"{what}: the table has {seen['table_rows']} rows")
+        check(seen["wait_causes"] == expected["waits"], f"{what}: {seen['wait_causes']} waits by cause, not {expected['waits']}")
+    return also
+
+
+def rows(count):
+    def also(what, seen):
+        check(seen["rows"] == count, f"{what}: its table has {seen['rows']} rows, not {count}")
+        check(seen["cursor_rows"] > 0, f"{what}: nothing is said of the cursor")
+    return also
 
 
 def main():
@@ -114,10 +129,13 @@ def main():
         slices = sum(one["ph"] in "Xi" for one in events)
         check(slices == counts["kernel"] + counts["transfer"] + counts["stall"], f"trace events: {slices} slices for {counts}")
         check(counts["stall"] > 0 and counts["transfer"] > 0, f"nothing waits in the example: {counts}")
-        look_at(browser, folder / "timeline.html", {"kernels": counts["kernel"], "transfers": counts["transfer"], "waits": counts["stall"],
-                                                    "levels": counts["level"]}, folder, pictures)
+        expected = {"kernels": counts["kernel"], "transfers": counts["transfer"], "waits": counts["stall"], "levels": counts["level"]}
+        look_at(browser, folder / "timeline.html", expected, folder, pictures, "probe.js", details(expected))
         kernels = len(json.loads(trace.read_text())["kernels"])
-        look_at(browser, folder / "trace.html", {"kernels": kernels, "transfers": 0, "waits": 0}, folder, pictures)
+        expected = {"kernels": kernels, "transfers": 0, "waits": 0}
+        look_at(browser, folder / "trace.html", expected, folder, pictures, "probe.js", details(expected))
+        spillway("compare", trace, "--machine", "a100", "--set", "device.memory=1GiB", "--policies", "ideal,uvm,g10-gds", "--html", folder / "compare.html")
+        look_at(browser, folder / "compare.html", {"runs": 2, "kernels": 2 * kernels}, folder, pictures, "compare_probe.js", rows(3))
     print(f"{len(failed)} wrong" if failed else "the pages show what is in their files")
     return bool(failed)
 
