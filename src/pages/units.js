@@ -63,7 +63,11 @@ function table(caption, columns, rows) {
   made.append(element("thead", [head]));
   made.append(element("tbody", rows.map((row) =>
     element("tr", row.map((cell, i) => element("td", cell, ...(columns[i][1] ? [columns[i][1]] : [])))))));
-  return element("div", [made], "scroll");
+  const box = element("div", [made], "scroll");  // may be wider than the page, and then scrolls: by keys, too
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", caption);
+  return box;
 }
 
 function addToLegend(text, shade, pattern) {
