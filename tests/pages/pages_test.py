@@ -16,7 +16,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE.parent / "golden"
 SPILLWAY = os.environ["SPILLWAY"]
-WIDTHS = (400, 1600)
+EVERYWHERE = ((400, "light"), (400, "dark"), (1600, "light"), (1600, "dark"))
+CORNERS = ((400, "light"), (1600, "dark"))
 SKIPPED = 77
 failed = []
 
@@ -68,30 +69,29 @@ def frame(page, width):
     return path
 
 
-def look_at(browser, page, expected, folder, pictures, probe, also):
+def look_at(browser, page, expected, folder, pictures, probe, also, where=CORNERS):
     """Counts that the page has and draws are as expected at each width in both schemes; `also` looks at what else the probe has seen."""
-    for width in WIDTHS:
-        for scheme, setting in (("light", 1), ("dark", 0)):
-            what = f"{page.name}, {width} pixels, {scheme}"
-            arguments = [f"--window-size={width},2400", f"--blink-settings=preferredColorScheme={setting}"]
-            dom = chromium(browser, frame(probed(page, folder, probe), width), folder / "home", *arguments, "--dump-dom")
-            found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)
-            if not found:
-                check(False, f"{what}: the page's script has not ended")
-                continue
-            seen = json.loads(html.unescape(found[1]))
-            check(seen["errors"] == [], f"{what}: {seen['errors']}")
-            check(seen["width"] == width, f"{what}: it is {seen['width']} pixels wide")
-            check(seen["dark"] == (scheme == "dark"), f"{what}: it is drawn in the other colours")
-            for when in ("data", "drawn", "whole_again"):
-                check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it has {seen[when]}, the file {expected}")
-            check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
-            check(seen["panned"], f"{what}: an arrow key does not pan")
-            check(not seen["too_wide"], f"{what}: it is wider than the window")
-            check(seen["unnamed"] == 0, f"{what}: {seen['unnamed']} controls have no name")
-            also(what, seen)
-            if pictures:
-                chromium(browser, frame(page, width), folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
+    for width, scheme in where:
+        what = f"{page.name}, {width} pixels, {scheme}"
+        arguments = [f"--window-size={width},2400", f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"]
+        dom = chromium(browser, frame(probed(page, folder, probe), width), folder / "home", *arguments, "--dump-dom")
+        found = re.search(r'<pre id="probe">(.*?)</pre>', dom, re.S)
+        if not found:
+            check(False, f"{what}: the page's script has not ended")
+            continue
+        seen = json.loads(html.unescape(found[1]))
+        check(seen["errors"] == [], f"{what}: {seen['errors']}")
+        check(seen["width"] == width, f"{what}: it is {seen['width']} pixels wide")
+        check(seen["dark"] == (scheme == "dark"), f"{what}: it is drawn in the other colours")
+        for when in ("data", "drawn", "whole_again"):
+            check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it has {seen[when]}, the file {expected}")
+        check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
+        check(seen["panned"], f"{what}: an arrow key does not pan")
+        check(not seen["too_wide"], f"{what}: it is wider than the window")
+        check(seen["unnamed"] == 0, f"{what}: {seen['unnamed']} controls have no name")
+        also(what, seen)
+        if pictures:
+            chromium(browser, frame(page, width), folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
 
 
 def details(expected):
@@ -130,7 +130,7 @@ def main():
         check(slices == counts["kernel"] + counts["transfer"] + counts["stall"], f"trace events: {slices} slices for {counts}")
         check(counts["stall"] > 0 and counts["transfer"] > 0, f"nothing waits in the example: {counts}")
         expected = {"kernels": counts["kernel"], "transfers": counts["transfer"], "waits": counts["stall"], "levels": counts["level"]}
-        look_at(browser, folder / "timeline.html", expected, folder, pictures, "probe.js", details(expected))
+        look_at(browser, folder / "timeline.html", expected, folder, pictures, "probe.js", details(expected), EVERYWHERE)
         kernels = len(json.loads(trace.read_text())["kernels"])
         expected = {"kernels": kernels, "transfers": 0, "waits": 0}
         look_at(browser, folder / "trace.html", expected, folder, pictures, "probe.js", details(expected))

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "machines/sim/simulate.h"
 
 namespace spillway {
@@ -29,6 +31,10 @@ struct Turns {
     machine.ssd.read_latency = machine.ssd.write_latency = {};
     machine.ssd.capacity = 1_GiB;
     machine.ssd.count = 1;
+    simulate_now(plan);
+  }
+
+  void simulate_now(const Plan* plan = nullptr) {
     PolicyTraits traits;
     traits.kernels_fault = false;
     traits.uses_host = false;
@@ -60,6 +66,26 @@ TEST(TimelineRecorder, SeesWhatMovedAndWhyAKernelWaited) {
     if (transfer.copied && !transfer.cancelled) moved(transfer.from, transfer.to) += transfer.bytes;
   for (const auto& [from, to] : {std::pair{Tier::ssd, Tier::device}, std::pair{Tier::device, Tier::ssd}})
     EXPECT_EQ(moved(from, to), turns.result.moved(from, to));
+}
+
+// Four tensors, two at a time: both have to come, and one of them waits for its turn.
+TEST(TimelineRecorder, TransfersOfOneUrgencyTakeTurnsOnTheirWay) {
+  Turns turns(4_MiB);
+  turns.trace.kernels.clear();
+  for (const char* name : {"c", "d"})
+    turns.trace.tensors.push_back({.name = name, .bytes = 2_MiB, .kind = TensorKind::weight, .persistent = true});
+  for (const std::uint32_t used : {0u, 2u})
+    turns.trace.kernels.push_back(
+        {.name = "k", .duration = kStep, .writes = {{{used}, {}, 2_MiB}, {{used + 1}, {}, 2_MiB}}});
+  turns.simulate_now();
+  std::size_t queued = 0;
+  for (const PlayedTransfer& one : turns.timeline.transfers) {
+    queued += one.begin > one.queued ? 1 : 0;
+    for (const PlayedTransfer& other : turns.timeline.transfers)
+      if (&one < &other && one.from == other.from && one.to == other.to && one.urgency == other.urgency)
+        EXPECT_TRUE(one.end <= other.begin || other.end <= one.begin) << one.begin.value << " " << other.begin.value;
+  }
+  EXPECT_GT(queued, 0u);
 }
 
 TEST(TimelineRecorder, SeesNothingMoveWhereAllFits) {
