@@ -15,6 +15,7 @@
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
 #include "pages/page.h"
+#include "report/estimates.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -42,9 +43,12 @@ std::string comparison_table(const std::vector<Evaluation>& evaluations, const C
                {"out"},
                {"in"},
                {"device peak"}});
-  std::string notes = fmt::format("Kernel times are the recording's ({}); the machine decides what moves cost.\n",
-                                  printable(input.loaded.trace.source)) +
-                      noise_text(input);
+  const std::string estimate = estimate_note(input.loaded.trace);
+  std::string notes = estimate.empty()
+                          ? fmt::format("Kernel times are the recording's ({}); the machine decides what moves cost.\n",
+                                        printable(input.loaded.trace.source))
+                          : estimate;
+  notes += noise_text(input);
   for (const Evaluation& evaluation : evaluations) {
     const SimulationResult& result = evaluation.result;
     if (!result.feasible) {

@@ -141,7 +141,7 @@ std::string noise_text(const Case& input) {
 }
 
 Json new_report(const Case& input) {
-  Json report = new_report(input.loaded.trace.name, input.loaded.hash);
+  Json report = new_report(input.loaded);
   report["machine"] = {
       {"name", input.machine.name}, {"hash", input.machine.hash}, {"overrides", input.machine.overrides}};
   if (input.noise) report["noise"] = {{"percent", input.noise->percent}, {"seed", input.noise->seed}};

@@ -86,6 +86,9 @@ Result<int> run(const FitOptions& options) {
   for (const std::string& path : options.traces) {
     TRY_VOID(check_new_file(options.output, {path}));
     TRY(LoadedTrace one, load_trace(path));
+    if (!one.trace.estimated.empty())
+      return fail(Errc::bad_input, fmt::format("cannot learn from {}: its times are estimates ({}); record a run of it",
+                                               path, one.trace.estimated));
     loaded.push_back(std::move(one));
   }
   std::vector<const Trace*> traces;

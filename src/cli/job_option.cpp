@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "policies/tensile.h"
+#include "report/estimates.h"
 #include "report/json.h"
 #include "report/progress.h"
 #include "report/table.h"
@@ -193,6 +194,12 @@ Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policie
   report["machine"] = {{"name", machine.name}, {"hash", machine.hash}, {"overrides", machine.overrides}};
   bool any = false;
   std::string notes;
+  for (const GivenJob& job : given) {
+    const std::string note = estimate_note(job.loaded.trace);
+    if (note.empty()) continue;
+    notes += fmt::format("{}: {}", printable(job.loaded.trace.name), note);
+    report["estimated_times"] = true;
+  }
   Progress progress("comparing policies", policies.size());
   std::size_t done = 0;
   for (const Policy& policy : policies) {

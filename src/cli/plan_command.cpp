@@ -13,6 +13,7 @@
 #include "cli/machine_option.h"
 #include "plan/listing.h"
 #include "plan/plan_file.h"
+#include "report/estimates.h"
 #include "report/json.h"
 #include "report/table.h"
 
@@ -57,11 +58,13 @@ std::string plan_table(const Evaluation& evaluation, const Case& input) {
   if (!plan.recomputations.empty()) table.add_row({"tensors made again", std::to_string(plan.recomputations.size())});
   table.add_row({"beyond the device at most", to_text(plan.overcommitted)});
   table.add_row({"predicted", fmt::format("{:.3f} s", plan.predicted_seconds.value_or(0))});
-  return fmt::format("{}, planned in {:.3f} s\n\n{}", title, evaluation.planning_seconds, table.text());
+  const std::string note = estimate_note(input.loaded.trace);
+  return fmt::format("{}, planned in {:.3f} s\n\n{}{}{}", title, evaluation.planning_seconds, table.text(),
+                     note.empty() ? "" : "\n", note);
 }
 
 std::string listing_of(const Evaluation& evaluation, const Case& input) {
-  std::string text;
+  std::string text = estimate_note(input.loaded.trace);
   for (const std::string& line : listing(evaluation.plan, input.loaded.trace, input.lifetimes))
     text += printable(line, line.size()) + '\n';
   return text;

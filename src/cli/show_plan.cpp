@@ -9,6 +9,7 @@
 #include "plan/listing.h"
 #include "plan/plan_file.h"
 #include "plan/validate.h"
+#include "report/estimates.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "trace/format.h"
@@ -35,7 +36,7 @@ std::string trace_beside(const std::string& plan) {
 }
 
 std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {
-  auto report = new_report(loaded.trace.name, loaded.hash);
+  auto report = new_report(loaded);
   report["policy"] = plan.policy;
   report["moves"] = plan.moves();
   for (const Tier to : {Tier::host, Tier::ssd})
@@ -47,10 +48,10 @@ std::string plan_json(const Plan& plan, const LoadedTrace& loaded) {
 
 std::string plan_text(const Plan& plan, const Trace& trace, const Lifetimes& lifetimes) {
   std::string text = fmt::format(
-      "{} for {}: {} evictions ({} to the SSD, {} to host memory) and {} prefetches in each iteration{}\n\n",
+      "{} for {}: {} evictions ({} to the SSD, {} to host memory) and {} prefetches in each iteration{}\n{}\n",
       printable(plan.policy), printable(trace.name), plan.evictions.size(), to_text(evicted_to(Tier::ssd, plan, trace)),
       to_text(evicted_to(Tier::host, plan, trace)), plan.prefetches.size(),
-      plan.predicted_seconds ? fmt::format(", predicted {:.3f} s", *plan.predicted_seconds) : "");
+      plan.predicted_seconds ? fmt::format(", predicted {:.3f} s", *plan.predicted_seconds) : "", estimate_note(trace));
   for (const std::string& line : listing(plan, trace, lifetimes)) text += printable(line, line.size()) + '\n';
   return text;
 }

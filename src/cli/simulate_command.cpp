@@ -12,6 +12,7 @@
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
 #include "plan/plan_file.h"
+#include "report/estimates.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "timeline/timeline_file.h"
@@ -80,7 +81,7 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
     add("plan's commands skipped", fmt::format("{} in {} iterations", result.skipped_commands, result.iterations));
   const std::string_view note =
       result.steady ? "" : "\nIts iterations never become equal: the figures are means of the last 10 of 20.\n";
-  const std::string noise = noise_text(input);
+  const std::string noise = estimate_note(input.loaded.trace) + noise_text(input);
   return fmt::format("{}, simulated in {:.3f} s\n\n{}{}{}{}", title, evaluation.simulating_seconds, table.text(), note,
                      noise.empty() ? "" : "\n", noise);
 }

@@ -10,9 +10,10 @@ namespace spillway {
 
 nlohmann::ordered_json new_report() { return {{"spillway", kVersion}}; }
 
-nlohmann::ordered_json new_report(std::string_view trace_name, std::string_view trace_hash) {
+nlohmann::ordered_json new_report(const LoadedTrace& loaded) {
   nlohmann::ordered_json report = new_report();
-  report["trace"] = {{"name", trace_name}, {"hash", trace_hash}};
+  report["trace"] = {{"name", loaded.trace.name}, {"hash", loaded.hash}};
+  if (!loaded.trace.estimated.empty()) report["estimated_times"] = true;
   return report;
 }
 

@@ -10,11 +10,15 @@ namespace spillway {
 namespace {
 
 TEST(JsonReport, BeginsWithTheVersionAndTheTrace) {
-  const nlohmann::ordered_json report = new_report("bert", "abc");
+  LoadedTrace loaded{.trace = {.name = "bert", .source = "test"}, .hash = "abc"};
+  const nlohmann::ordered_json report = new_report(loaded);
   EXPECT_EQ(report.begin().key(), "spillway");
   EXPECT_EQ(report["spillway"], std::string(kVersion));
   EXPECT_EQ(report["trace"]["name"], "bert");
   EXPECT_EQ(report["trace"]["hash"], "abc");
+  EXPECT_FALSE(report.contains("estimated_times"));
+  loaded.trace.estimated = "roofline, a100";
+  EXPECT_EQ(new_report(loaded)["estimated_times"], true);
 }
 
 TEST(JsonReport, KeepsTheOrderInWhichFieldsWereAddedAndEndsWithANewline) {
@@ -27,7 +31,7 @@ TEST(JsonReport, KeepsTheOrderInWhichFieldsWereAddedAndEndsWithANewline) {
 }
 
 TEST(JsonReport, WhatIsNotUtf8IsReplacedAndDoesNotThrow) {
-  nlohmann::ordered_json report = new_report("\xff", "h");
+  nlohmann::ordered_json report = new_report({.trace = {.name = "\xff", .source = "test"}, .hash = "h"});
   EXPECT_TRUE(to_text(report).contains("\ufffd"));
 }
 

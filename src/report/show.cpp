@@ -76,6 +76,7 @@ std::string summary_text(const LoadedTrace& loaded, const Facts& facts) {
   const Trace& trace = loaded.trace;
   Table table({{"trace", Align::left}, {printable(trace.name, kNameColumns), Align::right}});
   table.add_row({"source", printable(trace.source, kNameColumns)});
+  if (!trace.estimated.empty()) table.add_row({"times are estimates", printable(trace.estimated, kNameColumns)});
   table.add_row({"hash", loaded.hash});
   table.add_row({"kernels", std::to_string(trace.kernels.size())});
   table.add_row({"that can be replayed", std::to_string(facts.replayable)});
@@ -196,8 +197,9 @@ std::string show_table(const LoadedTrace& loaded) {
 std::string show_json(const LoadedTrace& loaded) {
   const Trace& trace = loaded.trace;
   const Facts facts(trace);
-  Json report = new_report(trace.name, loaded.hash);
+  Json report = new_report(loaded);
   report["source"] = trace.source;
+  if (!trace.estimated.empty()) report["estimated"] = trace.estimated;
   report["kernels"] = trace.kernels.size();
   report["replayable_kernels"] = facts.replayable;
   report["tensors"] = trace.tensors.size();

@@ -65,6 +65,7 @@ void append_shapes(std::string& out, std::span<const Sizes> shapes) {
 
 // The oldest version that has all keys: who has an older program can read the file, and its hash stays.
 int version_of(const Trace& trace) {
+  if (!trace.estimated.empty()) return 3;
   return std::ranges::any_of(trace.kernels,
                              [](const Kernel& kernel) { return kernel.replay || !kernel.shapes.empty(); })
              ? 2
@@ -125,6 +126,10 @@ Result<std::string> to_json(const Trace& trace) {
   TRY(const std::string source, quoted(trace.source, "its source"));
   std::string out = fmt::format(R"({{"format":"{}","version":{},"name":{},"source":{},)", kTraceFormat,
                                 version_of(trace), name, source);
+  if (!trace.estimated.empty()) {
+    TRY(const std::string estimated, quoted(trace.estimated, "the way in which its times were estimated"));
+    out += fmt::format(R"("estimated":{},)", estimated);
+  }
   out += "\n\"tensors\":[";
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     out += t == 0 ? "\n" : ",\n";

@@ -36,6 +36,7 @@ RC_GTEST_PROP(TraceFormat, ReadsWhatItWrites, (std::uint32_t seed)) {
 
 TEST_F(TraceFiles, TheVersionIsTheOldestThatHasAllKeys) {
   Trace trace = random_trace(1);
+  trace.estimated.clear();
   for (Kernel& kernel : trace.kernels) {
     kernel.replay.reset();
     kernel.shapes.clear();
@@ -50,6 +51,8 @@ TEST_F(TraceFiles, TheVersionIsTheOldestThatHasAllKeys) {
   trace.kernels.back().shapes.clear();
   trace.kernels.back().replay.emplace();
   EXPECT_TRUE(is_version(2));
+  trace.estimated = "roofline, a100";
+  EXPECT_TRUE(is_version(3));
 }
 
 TEST_F(TraceFiles, CompressedAndPlainHaveTheSameHashAndContent) {

@@ -40,6 +40,7 @@ enum class Field : std::uint8_t {
   version,
   name,
   source,
+  estimated,
   tensors,
   kernels,  // of the root
   id,
@@ -78,6 +79,7 @@ constexpr std::array kKeys{
     Key{Place::root, Field::version, "version", true},
     Key{Place::root, Field::name, "name", true},
     Key{Place::root, Field::source, "source", true},
+    Key{Place::root, Field::estimated, "estimated", false, 3},
     Key{Place::root, Field::tensors, "tensors", true},
     Key{Place::root, Field::kernels, "kernels", true},
     Key{Place::tensor, Field::id, "id", true},
@@ -242,6 +244,8 @@ bool Reader::string(std::string& value) {
   if (field_is(Place::root, Field::format)) return value == kTraceFormat || wrong_value(value);
   if (field_is(Place::root, Field::name)) return (trace_.name = std::move(value), true);
   if (field_is(Place::root, Field::source)) return (trace_.source = std::move(value), true);
+  if (field_is(Place::root, Field::estimated))
+    return value.empty() ? wrong_value("empty") : (trace_.estimated = std::move(value), true);
   if (field_is(Place::tensor, Field::tensor_name)) return (trace_.tensors.back().name = std::move(value), true);
   if (field_is(Place::kernel, Field::kernel_name)) return (trace_.kernels.back().name = std::move(value), true);
   if (field_is(Place::tensor, Field::kind)) {
@@ -431,12 +435,14 @@ std::string_view Reader::expected() const {
     case Field::format:
       return "'spillway-trace'";
     case Field::version:
-      return "the number 1 or 2";
+      return "the number 1, 2 or 3";
     case Field::name:
     case Field::source:
     case Field::tensor_name:
     case Field::kernel_name:
       return "a string";
+    case Field::estimated:
+      return "a string that says how, or is left out";
     case Field::tensors:
     case Field::kernels:
       return "an array of objects";
@@ -488,7 +494,10 @@ Result<Trace> read_trace_json(std::string_view json, const std::string& where) {
   if (header.format != kTraceFormat)
     return wrong(fmt::format("it is not a trace: its 'format' is {}; spillway import and spillway trace make traces",
                              header.format.empty() ? "missing" : "'" + header.format + "'"));
-  if (!header.version.empty() && header.version != "1" && header.version != std::to_string(kTraceVersion))
+  bool is_known = header.version.empty();
+  for (std::uint64_t version = 1; version <= kTraceVersion; ++version)
+    is_known |= header.version == std::to_string(version);
+  if (!is_known)
     return wrong(
         fmt::format("its version is {}, and this program reads versions 1 to {}; make it again, or update "
                     "Spillway",

@@ -10,7 +10,7 @@
 namespace spillway {
 
 inline constexpr std::string_view kTraceFormat = "spillway-trace";
-inline constexpr std::uint64_t kTraceVersion = 2;  // the newest
+inline constexpr std::uint64_t kTraceVersion = 3;  // the newest
 
 // What parse_trace() does first: every key and value is of the right type; whether they make sense together is for
 // validate() to say.

@@ -91,12 +91,22 @@ TEST(TraceParser, AnotherKindOfFileAndAnotherVersionAreNamedAsSuch) {
   expect_error("[]", {"not a trace"});
   expect_error("3", {"not a trace"});
   expect_error(changed("spillway-trace", "spillway-plan"), {"not a trace", "'spillway-plan'"});
-  expect_error(changed("\"version\":1", "\"version\":3"), {"version is 3", "reads versions 1 to 2"});
-  expect_error(changed("\"version\":1", "\"version\":0"), {"version is 0", "reads versions 1 to 2"});
+  expect_error(changed("\"version\":1", "\"version\":4"), {"version is 4", "reads versions 1 to 3"});
+  expect_error(changed("\"version\":1", "\"version\":0"), {"version is 0", "reads versions 1 to 3"});
   expect_error(changed("\"version\":1", "\"version\":-1"), {"version is -1"});
   expect_error(changed("\"version\":1", "\"version\":\"1\""), {"version"});
   // A later version may have keys that this one does not know, even before it says which it is.
   expect_error(R"({"format":"spillway-trace","streams":[{"id":0}],"version":7})", {"version is 7"});
+}
+
+TEST(TraceParser, EstimatedTimesAreOfVersion3) {
+  std::string text = changed("\"source\":\"s\"", R"("source":"s","estimated":"roofline, a100")");
+  expect_error(text, {"version 1 has no key 'estimated'", "write version 3"});
+  text.replace(text.find("\"version\":1"), 11, "\"version\":3");
+  const auto loaded = parse_trace(text, "memory");
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  EXPECT_EQ(loaded->trace.estimated, "roofline, a100");
+  expect_error(text.replace(text.find("roofline, a100"), 14, ""), {"estimated is empty"});
 }
 
 TEST(TraceParser, UnknownMissingAndRepeatedKeysAreRefused) {

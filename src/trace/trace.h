@@ -73,6 +73,8 @@ struct Kernel {
 struct Trace {
   std::string name;
   std::string source;  // where it came from: "g10", "pytorch 2.13.0", ...
+  // How the kernels' times were estimated: "roofline, a100". Empty: they were measured.
+  std::string estimated = {};
   std::vector<Tensor> tensors = {};
   std::vector<Kernel> kernels = {};
 
