@@ -17,6 +17,7 @@ using M = MachineModel;
 constexpr std::uint64_t kMemory = std::uint64_t{1} << 50;
 constexpr std::uint64_t kRate = 100'000'000'000'000;
 constexpr std::uint64_t kLatency = 10'000'000'000;
+constexpr std::uint64_t kMostGflops = 1'000'000'000;
 constexpr std::uint64_t kLeastRate = kSlowest.value;
 
 FlashModel& flash(M& m) { return m.flash ? *m.flash : m.flash.emplace(); }
@@ -26,6 +27,14 @@ constexpr auto kFields = std::to_array<MachineField>({
      [](M& m) -> std::uint64_t& { return m.device.memory.value; }},
     {"device.count", "number of devices, which share host memory and SSDs", FieldUnit::count, 1, 64, false,
      [](M& m) -> std::uint64_t& { return m.device.count; }, 1},
+    {"device.gflops", "billions of floating-point operations per second, FP32; 0: not known", FieldUnit::count, 0,
+     kMostGflops, false, [](M& m) -> std::uint64_t& { return m.device.rates.gflops; }, 0, false},
+    {"device.tensor_gflops", "the same of convolutions, on tensor cores; 0: as gflops", FieldUnit::count, 0,
+     kMostGflops, false, [](M& m) -> std::uint64_t& { return m.device.rates.tensor_gflops; }, 0, false},
+    {"device.bandwidth", "rate of the device's own memory; 0: not known", FieldUnit::rate, 0, kRate, false,
+     [](M& m) -> std::uint64_t& { return m.device.rates.bandwidth.value; }, 0, false},
+    {"device.launch", "time that each kernel takes besides", FieldUnit::duration, 0, kLatency, false,
+     [](M& m) -> std::uint64_t& { return m.device.rates.launch.value; }, 0, false},
     {"link.to_device", "rate of all moves into the device together", FieldUnit::rate, kLeastRate, kRate, true,
      [](M& m) -> std::uint64_t& { return m.link.to_device.value; }},
     {"link.from_device", "rate of all moves out of the device together", FieldUnit::rate, kLeastRate, kRate, true,

@@ -27,6 +27,7 @@ struct MachineField {
   std::uint64_t& (*of)(MachineModel&);  // Gives the machine flash, if it is of that.
   // With this value, where there is one, it is no part of a machine's hash: so hashes outlive new keys.
   std::optional<std::uint64_t> unhashed = {};
+  bool is_of_plans = true;  // false: no plan or simulation looks at it, and it is never a part of the hash
 
   std::string_view table() const { return key.substr(0, key.find('.')); }
   std::string_view name() const { return key.substr(key.find('.') + 1); }

@@ -42,7 +42,7 @@ std::string hash_of(const MachineModel& machine) {
   MachineModel copy = machine;
   std::string values;
   for (const MachineField& field : machine_fields())
-    if (field.is_of(machine) && field.of(copy) != field.unhashed)
+    if (field.is_of_plans && field.is_of(machine) && field.of(copy) != field.unhashed)
       values += fmt::format("{}={}\n", field.key, field.of(copy));
   const XXH128_hash_t hash = XXH3_128bits(values.data(), values.size());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);

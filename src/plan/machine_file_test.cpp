@@ -141,6 +141,21 @@ TEST(MachineFile, NewKeysChangeNoHashUntilTheyAreUsed) {
   EXPECT_TRUE(machine.flash);
 }
 
+// Planning and simulating do not look at them.
+TEST(MachineFile, WhatOnlyDryRunsUseIsNoPartOfTheHash) {
+  MachineModel machine = *load_machine("a100");
+  EXPECT_TRUE(machine.device.rates.are_known());
+  const std::string hash = machine.hash;
+  for (const char* change :
+       {"device.gflops=1", "device.tensor_gflops=2", "device.bandwidth=3GB/s", "device.launch=4us"}) {
+    ASSERT_TRUE(apply_override(machine, change)) << change;
+    EXPECT_EQ(machine.hash, hash) << change;
+  }
+  EXPECT_EQ(machine.device.rates.launch, Nanos{4'000});
+  ASSERT_TRUE(apply_override(machine, "device.bandwidth=0"));
+  EXPECT_FALSE(machine.device.rates.are_known());
+}
+
 TEST(MachineFile, ATableOfFlashIsFlashThoughItSaysNothing) {
   const std::string a100 = to_toml(*load_machine("a100"));
   EXPECT_FALSE(a100.contains("flash"));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "roofline/device_rates.h"
 
 namespace spillway {
 
@@ -14,6 +15,7 @@ namespace spillway {
 struct DeviceModel {
   Bytes memory;
   std::uint64_t count = 1;  // of equal devices, each with its own link
+  DeviceRates rates = {};   // for dry runs
 };
 struct LinkModel {  // between the device and everything else; both ways at once
   BytesPerSecond to_device;
