@@ -11,6 +11,7 @@
 #include "machines/cpu/eviction_method.h"
 #include "machines/real/disk_wait.h"
 #include "memory/tier.h"
+#include "roofline/device_rates.h"
 #include "runtime/run_figures.h"
 #include "session/published.h"
 
@@ -34,8 +35,9 @@ inline constexpr std::size_t kMaxPlans = 64;
 inline constexpr std::size_t kMostCosts = 3;
 
 enum class SessionMode : std::uint32_t {
-  run,    // hold the budget, spill what exceeds it
-  trace,  // let PyTorch allocate as it likes, only record
+  run,      // hold the budget, spill what exceeds it
+  trace,    // let PyTorch allocate as it likes, only record
+  dry_run,  // record what is on PyTorch's device `meta`, where nothing is allocated; other tensors are none of ours
 };
 
 // What planning knows of the machine, as measured; zeroes where it could not be, or nothing is planned.
@@ -62,6 +64,9 @@ struct SessionConfig {
   std::uint64_t io_timeout_ns = 0;        // a transfer that takes longer ends the run; 0: none does
   std::uint64_t iteration = 0;            // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
+  DeviceRates dry_rates;                         // of a dry run: kernels' times are estimated for such a device
+  std::array<char, 64> dry_machine{};            // its name
+  std::uint64_t dry_ideal_ns = 0;                // so long its iteration is known to take; 0: that is not known
   std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute
   std::array<char, kPathBytes> record_path{};    // absolute name of the trace file to write; empty: record nothing

@@ -2,7 +2,8 @@
 // nothing done before PyTorch asks for its allocator.
 //
 // Note [Catching PyTorch]
-// It exports two functions of PyTorch's libc10.so, and one of its libc10_cuda.so that PyTorch calls when CUDA starts.
+// It exports three functions of PyTorch's libc10.so, and one of its libc10_cuda.so that PyTorch calls when CUDA starts.
+// PyTorch asks the third one for the allocator of other devices: of `meta`, for a dry run.
 // Of tensors on the CPU: libtorch_cpu.so calls the first at the first tensor's allocation:
 // all of PyTorch is loaded and initialised by then, and libspillway_torch.so can be loaded, which links it. That
 // replaces the allocator itself and every later call goes there; the second function stays ours, since PyTorch's own
@@ -31,15 +32,18 @@ namespace {
 using GetAllocator = void* (*)();  // c10::Allocator* (); its type is PyTorch's
 constexpr const char* kGetCpuAllocator = "_ZN3c1015GetCPUAllocatorEv";
 constexpr const char* kGetDefaultCpuAllocator = "_ZN3c1022GetDefaultCPUAllocatorEv";
+using GetAllocatorOf = void* (*)(const signed char*);  // c10::Allocator* (const c10::DeviceType&)
+constexpr const char* kGetAllocatorOf = "_ZN3c1012GetAllocatorERKNS_10DeviceTypeE";
 using StartTorchPart = bool (*)(Session*, int device_type, TorchPart*);
 using CountDevices = signed char (*)();  // c10::DeviceIndex ()
 constexpr const char* kCountDevices = "_ZN3c104cuda28device_count_ensure_non_zeroEv";
-constexpr int kCpu = 0, kCuda = 1;  // c10::DeviceType
+constexpr int kCpu = 0, kCuda = 1, kMeta = 14;  // c10::DeviceType
 
 std::atomic<Session*> opened{nullptr};
 std::atomic<void*> our_allocator{nullptr};                                   // null: CPU tensors are not managed here
 std::atomic<void*> our_tensors{nullptr};                                     // DeviceTensors*; as above, of a GPU
 std::atomic<GetAllocator> get_cpu_allocator{}, get_default_cpu_allocator{};  // PyTorch's, once known
+std::atomic<GetAllocatorOf> get_allocator{};
 
 // The script must not run unmanaged without anybody noticing, so this ends it.
 [[noreturn]] void refuse(Session* session, std::string_view reason) noexcept {
@@ -47,13 +51,14 @@ std::atomic<GetAllocator> get_cpu_allocator{}, get_default_cpu_allocator{};  // 
   ::_exit(1);
 }
 
-GetAllocator original(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
-  if (const GetAllocator function = known.load(std::memory_order_acquire)) return function;
+template <class Function>
+Function original(std::atomic<Function>& known, const char* symbol) noexcept {
+  if (const Function function = known.load(std::memory_order_acquire)) return function;
   // PyTorch's libraries are loaded RTLD_LOCAL: RTLD_NEXT would not find them.
   void* library = ::dlopen("libc10.so", RTLD_NOLOAD | RTLD_LAZY);
   void* function = library != nullptr ? ::dlsym(library, symbol) : nullptr;
   if (function != nullptr) {
-    known.store(reinterpret_cast<GetAllocator>(function), std::memory_order_release);
+    known.store(reinterpret_cast<Function>(function), std::memory_order_release);
     return known.load(std::memory_order_relaxed);
   }
   write_line("bug: somebody called PyTorch's allocator functions, but no libc10.so is loaded");
@@ -71,6 +76,11 @@ void check_version(Session* session, GetAllocator function_of_pytorch) noexcept 
                      << "): run the script with the Python that spillway was built for, or build spillway for this "
                         "one: cmake -B build -DSPILLWAY_PYTHON=/path/to/its/python3 && cmake --build build")
              .text());
+}
+
+bool is_about(const SessionConfig& config, int device_type) noexcept {
+  if (config.mode == SessionMode::dry_run) return device_type == kMeta;
+  return config.gpu >= 0 ? device_type != kCpu && device_type != kMeta : device_type == kCpu;
 }
 
 // Null: such tensors are not managed in this process.
@@ -92,7 +102,7 @@ Session* claimed_session(int device_type) noexcept {
             << "cannot open the session " << name << " that " << kSessionVariable
             << " names: its supervisor has ended or is of another version; start the script with `spillway run` again")
                .text());
-  if ((session->config.gpu >= 0) != (device_type != kCpu)) return nullptr;
+  if (!is_about(session->config, device_type)) return nullptr;
   if (claim_ownership(*session)) return session;
   register_unmanaged(*session);
   return nullptr;
@@ -156,7 +166,7 @@ class Decision {
 };
 thread_local bool Decision::has_waited = false;
 
-Decision of_cpu, of_gpu;
+Decision of_cpu, of_gpu, of_meta;
 
 void* call(std::atomic<GetAllocator>& known, const char* symbol) noexcept {
   of_cpu.ensure(kCpu);
@@ -177,6 +187,12 @@ SPILLWAY_EXPORT void* _ZN3c1022GetDefaultCPUAllocatorEv() noexcept {  // c10::Ge
   void* theirs = spillway::call(spillway::get_default_cpu_allocator, spillway::kGetDefaultCpuAllocator);
   void* ours = spillway::our_allocator.load(std::memory_order_acquire);
   return ours != nullptr ? ours : theirs;
+}
+
+// c10::GetAllocator(const c10::DeviceType&), which throws where there is none.
+SPILLWAY_EXPORT void* _ZN3c1012GetAllocatorERKNS_10DeviceTypeE(const signed char* device_type) {
+  if (*device_type == spillway::kMeta) spillway::of_meta.ensure(spillway::kMeta);
+  return spillway::original(spillway::get_allocator, spillway::kGetAllocatorOf)(device_type);
 }
 
 // For allocators of a GPU: see hook/torch/device_tensors.h.

@@ -45,6 +45,11 @@ Bytes used_by(const KernelEvent& event) {
   return used;
 }
 
+// PyTorch computes many shapes on `meta` by simpler operators, whose results no real kernel makes.
+void leave_out_workspaces(KernelEvent& event) {
+  std::erase_if(event.births, [&](const Birth& birth) { return std::erase(event.deaths, birth.storage) != 0; });
+}
+
 bool writes_any(const std::vector<ByteExtent>& extents) {
   return std::ranges::any_of(extents, [](const ByteExtent& extent) { return extent.writes; });
 }
@@ -191,6 +196,7 @@ void Hook::kernel_ends() {
   RunningKernel* const kernel = last_run.get();
   kernel->event.end = now();
   kernel->event.stalled_at_end = memory_->stalled(kernel->event.end);
+  if (session_.config.mode == SessionMode::dry_run) leave_out_workspaces(kernel->event);
   if (memory_->splits() != kernel->splits_before) name_larger_than_memory(*kernel);
   if (kernel->is_oversized) {
     const MutexLock lock(mutex_);

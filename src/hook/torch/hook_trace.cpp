@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hook/torch/command_name.h"
+#include "roofline/roofline.h"
 #include "session/hook_side.h"
 #include "trace/format.h"
 
@@ -41,6 +42,12 @@ Result<> Hook::write(TraceSoFar made) {
   const DiskWait wait = record_wait();
   made.trace.source = kTraceSource;
   made.trace.name = name_of_command();
+  const SessionConfig& config = session_.config;
+  if (config.mode == SessionMode::dry_run) {
+    const Nanos ideal{config.dry_ideal_ns};
+    made.trace = with_estimated_times(std::move(made.trace), config.dry_rates, config.dry_machine.data(),
+                                      ideal.value == 0 ? std::nullopt : std::optional(ideal));
+  }
   TRY_VOID(save_trace(session_.config.record_path.data(), made.trace));
   session_.state.recorded = static_cast<std::uint32_t>(made.steps);
   return {};

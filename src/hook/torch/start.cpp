@@ -11,6 +11,7 @@
 
 #include "hook/torch/cuda/install.h"
 #include "hook/torch/device_tensors.h"
+#include "hook/torch/dry_memory.h"
 #include "hook/torch/gpu_memory.h"
 #include "hook/torch/hook.h"
 #include "hook/torch/paged_memory.h"
@@ -58,6 +59,18 @@ class TensorAllocator final : public c10::Allocator {
   }
   c10::DeleterFnPtr raw_deleter() const override { return &free_tensor; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+};
+
+// Of the device `meta`, in a dry run. PyTorch's own gives all tensors the same address, null.
+void free_meta_tensor(void* memory) { hook->free(memory); }
+class MetaAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* memory = bytes == 0 || hook->in_child() ? nullptr : hook->allocate(bytes);
+    return {memory, memory, &free_meta_tensor, c10::Device(c10::DeviceType::Meta)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_meta_tensor; }
+  void copy_data(void*, const void*, std::size_t) const override {}  // There is nothing to copy.
 };
 
 struct OptimizerStep final : at::ObserverContext {};
@@ -138,6 +151,7 @@ void on_operator_end(const at::RecordFunction&, at::ObserverContext* context) {
 
 Result<std::unique_ptr<TensorMemory>> memory_for(Session& session) {
   if (session.config.mode == SessionMode::trace) return std::make_unique<PlainMemory>();
+  if (session.config.mode == SessionMode::dry_run) return DryMemory::reserve();
   if (session.config.gpu < 0) return start_paged_memory(session);
 #ifdef SPILLWAY_HAS_CUDA
   return start_gpu_memory(session);
@@ -194,6 +208,7 @@ extern "C" __attribute__((visibility("default"))) bool spillway_torch_start(spil
   const c10::Device device(static_cast<c10::DeviceType>(device_type),
                            static_cast<c10::DeviceIndex>(is_gpu ? session->config.gpu : -1));
   hook = new Hook(*session, device, *std::move(memory));
+  constexpr std::uint8_t kAboveAll = 255;
   ::pthread_atfork(nullptr, nullptr, [] { hook->enter_child(); });  // before another thread can fork with tensors
   if (is_gpu) {
     auto* tensors = new GpuTensors(device.index(), session->config.device_budget_bytes);
@@ -203,9 +218,10 @@ extern "C" __attribute__((visibility("default"))) bool spillway_torch_start(spil
         return false;
       }
     part->device_tensors = static_cast<DeviceTensors*>(tensors);
+  } else if (device.is_meta()) {
+    c10::SetAllocator(c10::DeviceType::Meta, new MetaAllocator, kAboveAll);
   } else {
     auto* allocator = new TensorAllocator;
-    constexpr std::uint8_t kAboveAll = 255;
     c10::SetCPUAllocator(allocator, kAboveAll);
     part->cpu_allocator = static_cast<c10::Allocator*>(allocator);
   }

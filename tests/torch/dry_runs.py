@@ -1,0 +1,100 @@
+"""dry_runs.py SPILLWAY: a script on PyTorch's device `meta` is recorded as if it had run."""
+
+import collections
+import os
+import subprocess
+import tempfile
+
+from cases import check, main, normal, quick, read_json, script
+
+
+def trace(spillway, *arguments, options=()):
+    """The trace, or None, and what was said."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.trace")
+        done = subprocess.run([spillway, "trace", *options, "-o", path, "--", *script("on_meta.py", *arguments)], capture_output=True,
+                              text=True, timeout=300)
+        return read_json(path) if os.path.exists(path) else None, done
+
+
+def tensors_of(kernel, key):
+    return {access if isinstance(access, int) else access["tensor"] for access in kernel[key]}
+
+
+def lives(recorded):
+    """(first kernel, last kernel, bytes) of each tensor, but for those that live within one kernel and those of a few numbers: a dry run
+    has none of the ones, and scalars of the others are on the CPU."""
+    kernels, tensors = recorded["kernels"], recorded["tensors"]
+    first, last = {}, {}
+    for at, kernel in enumerate(kernels):
+        for tensor in tensors_of(kernel, "reads") | tensors_of(kernel, "writes"):
+            first.setdefault(tensor, at)
+            last[tensor] = at
+    for at, kernel in enumerate(kernels):
+        last.update(dict.fromkeys(kernel["frees"], at))
+    for tensor, one in enumerate(tensors):
+        if one["persistent"] or "carried_from" in one:
+            first[tensor], last[tensor] = (0, len(kernels) - 1) if one["persistent"] else (first.get(tensor, 0), len(kernels) - 1)
+    return [(first[t], last[t], one["bytes"]) for t, one in enumerate(tensors) if t in first and one["kind"] != "workspace" and one["bytes"] > 8]
+
+
+def peak(recorded):
+    return max(sum(size for first, last, size in lives(recorded) if first <= at <= last) for at in range(len(recorded["kernels"])))
+
+
+def names(recorded):
+    """With what autograd does on `meta`: it adds gradients that meet in new memory."""
+    return [kernel["name"].replace("add_.", "add.") for kernel in recorded["kernels"]]
+
+
+@quick("cnn")
+@normal("transformer")
+@normal("recurrent")
+def it_is_the_trace_of_a_real_run(spillway, model):
+    real, done = trace(spillway, model, "cpu")
+    check(real is not None, done.stderr)
+    dry, done = trace(spillway, model, "meta", options=["--dry-run"])
+    check(dry is not None, done.stderr)
+    check("estimated" not in real and dry["estimated"] == "roofline, a100", dry["source"])
+    different = [(at, a, b) for at, (a, b) in enumerate(zip(names(real), names(dry))) if a != b]
+    check(names(real) == names(dry), len(names(real)), len(names(dry)), *different[:5])
+    lived = [collections.Counter(lives(recorded)) for recorded in (real, dry)]
+    only = [lived[0] - lived[1], lived[1] - lived[0]]
+    check(model != "cnn" or not only[0] and not only[1], *only)
+    area = [sum(size * (last + 1 - first) for first, last, size in lives(recorded)) for recorded in (real, dry)]
+    check(abs(area[0] - area[1]) <= area[0] / 50, area)
+    check(abs(peak(real) - peak(dry)) <= peak(real) / 100, peak(real), peak(dry))
+    check(all(kernel["duration_ns"] >= 2000 and kernel["gap_ns"] == 0 for kernel in dry["kernels"]), dry["kernels"][:3])
+
+
+@normal()
+def all_that_is_made_of_it_says_so(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.trace")
+        subprocess.run([spillway, "trace", "--dry-run", "--machine", "v100-32", "--scale-ideal", "1.5", "-o", path, "--",
+                        *script("on_meta.py", "cnn", "meta")], check=True, timeout=300)
+        on = [path, "--machine", "v100-32", "--set", "device.memory=40MiB", "--set", "ssd.capacity=1TB"]
+        for command in (["show", path], ["compare", *on], ["simulate", *on, "--policy", "uvm"], ["plan", *on, "--policy", "g10"],
+                        ["plan", *on, "--policy", "g10", "--listing"], ["compare", "--job", path, *on[1:], "--policies", "uvm"]):
+            done = subprocess.run([spillway, *command], capture_output=True, text=True)
+            check("estimates" in done.stdout and "roofline, v100-32, scaled to 1.5 s" in done.stdout, command, done.stdout, done.stderr)
+            if "--listing" not in command:
+                done = subprocess.run([spillway, *command, "--json"], capture_output=True, text=True)
+                check('"estimated_times": true' in done.stdout, command, done.stdout, done.stderr)
+        total = sum(kernel["duration_ns"] for kernel in read_json(path)["kernels"])
+        check(total == 1_500_000_000, total)
+        learned = subprocess.run([spillway, "fit-latencies", path, "-o", os.path.join(folder, "x.latencies")], capture_output=True, text=True)
+        check(learned.returncode == 1 and "estimates" in learned.stderr, learned.stderr)
+
+
+@normal()
+def what_cannot_be_dry_is_explained(spillway):
+    recorded, done = trace(spillway, "cnn-with-values", "meta", options=["--dry-run"])
+    check(recorded is None and done.returncode == 1 and "is_meta" in done.stderr, done.stderr)
+    recorded, done = trace(spillway, "cnn", "cpu", options=["--dry-run"])
+    check(recorded is None and done.returncode == 1 and "device `meta`" in done.stderr, done.stderr)
+    recorded, done = trace(spillway, "cnn", "meta", options=["--dry-run", "--set", "device.gflops=0"])
+    check(recorded is None and done.returncode == 2 and "device.gflops=19500" in done.stderr, done.stderr)
+
+
+main()
