@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "cli/cold_start.h"
+#include "evaluation/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/job_option.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/cold_start.h"
+#include "evaluation/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "policies/tensile.h"

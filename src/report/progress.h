@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/units.h"
+
 namespace spillway {
 
 // One line on stderr that says how far long work is, redrawn in place and gone when the object is. Silent when stderr
@@ -26,10 +28,11 @@ class Progress {
   std::uint64_t total_;
   bool enabled_;
   bool drawn_ = false;
-  Clock::time_point next_;
+  Clock::time_point begin_, next_;
 };
 
-// "simulating g10   45 % (450 of 1000)"
-std::string progress_text(const std::string& what, std::uint64_t done, std::uint64_t total);
+// "simulating g10   45 % (450 of 1000), 12 s left": as if all that is left took as long as what is done, which
+// `elapsed` says. Without the time left as long as that says little.
+std::string progress_text(const std::string& what, std::uint64_t done, std::uint64_t total, Nanos elapsed = {});
 
 }  // namespace spillway

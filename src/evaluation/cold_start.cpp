@@ -1,4 +1,4 @@
-#include "cli/cold_start.h"
+#include "evaluation/cold_start.h"
 
 #include "latency/model_file.h"
 

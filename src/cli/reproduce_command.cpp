@@ -1,0 +1,85 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "base/files.h"
+#include "base/version.h"
+#include "cli/command.h"
+#include "plan/this_machine.h"
+#include "report/progress.h"
+#include "reproduce/page.h"
+#include "reproduce/reproduction.h"
+#include "reproduce/reproduction_json.h"
+#include "reproduce/reproduction_table.h"
+#include "trace/format.h"
+
+namespace spillway {
+namespace {
+
+constexpr Bytes kMostProgram = 1_GiB;
+
+struct ReproduceOptions {
+  std::string paper, figure, traces = ".", output, cache;
+  unsigned jobs = 0;
+  bool no_cache = false;
+  bool json = false;
+};
+
+// Another build simulates differently, whatever its version says.
+std::string this_program() {
+  const auto program = read_file("/proc/self/exe", kMostProgram);
+  return std::string(kVersion) + "-" + (program ? trace_hash(*program) : "unknown");
+}
+
+std::string cache_folder(const ReproduceOptions& options) {
+  if (options.no_cache) return "";
+  if (!options.cache.empty()) return options.cache;
+  const std::string folder = user_cache_folder();
+  return folder.empty() ? "" : folder + "/reproduce";
+}
+
+Result<int> run(const ReproduceOptions& options) {
+  if (!options.output.empty()) TRY_VOID(check_new_file(options.output, {}));
+  TRY(Paper paper, paper_by_name(options.paper));
+  TRY(TracesAtHand at_hand, read_traces(paper, options.traces));
+  const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
+  std::unique_ptr<Progress> progress;
+  TRY(const Reproduction result,
+      reproduce(std::move(paper), options.figure, std::move(at_hand),
+                {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
+                [&](std::size_t done, std::size_t all) {
+                  if (!progress) progress = std::make_unique<Progress>("simulating", all);
+                  progress->at(done);
+                }));
+  progress.reset();
+  if (!options.output.empty()) TRY_VOID(write_file(options.output, to_page(result)));
+  return print(options.json ? to_json(result) : to_table(result));
+}
+
+}  // namespace
+
+void add_reproduce_command(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("reproduce", "Run a paper's evaluation again, and judge its claims");
+  command->footer(
+      "Papers: " + paper_names() +
+      "\nExamples:\n  spillway reproduce g10 --figure 11 --traces G10-Artifact/results\n"
+      "  spillway reproduce g10 --traces traces --out g10.html\n"
+      "DIR has the artifact's folders (BERT_Base-256, VIT-1280, ResNet152-1280, ..., with a kernels.config each), or "
+      "MODEL.trace files. Models without a trace are left out.");
+  auto options = std::make_shared<ReproduceOptions>();
+  command->add_option("PAPER", options->paper, paper_names())->required();
+  command->add_option("--figure", options->figure, "one figure and its claims; default: all");
+  command->add_option("--traces", options->traces, "the folder of the models' traces")->capture_default_str();
+  command->add_option("-o,--out", options->output, "a page of HTML to write, with all figures drawn");
+  command->add_option("--jobs", options->jobs, "simulations at a time; default: one for each CPU")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--cache", options->cache,
+                      "keep results in this folder; default: spillway/reproduce in "
+                      "$XDG_CACHE_HOME or ~/.cache");
+  command->add_flag("--no-cache", options->no_cache, "simulate all anew, and keep nothing")->excludes("--cache");
+  command->add_flag("--json", options->json, "one JSON object, for programs");
+  command->callback([options, &status] { status = finish(run(*options)); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "reproduce/reproduction.h"
+
+namespace spillway {
+
+// What a user can paste into a shell to see the same figures: the traces are imported into the working folder, and
+// `spillway compare` simulates them. Of experiments on many machines, the reproduction itself. One line each.
+std::string command_for(std::span<const Experiment> experiments, const TracesAtHand& at_hand, const Paper& paper,
+                        const std::string& figure);
+
+// "a100 with host.memory=0", of the machines of the experiments, each once.
+std::string machines_text(std::span<const Experiment> experiments);
+
+}  // namespace spillway

@@ -1,0 +1,83 @@
+#include "reproduce/figures.h"
+
+#include <algorithm>
+
+#include "reproduce/figure_cells.h"
+
+namespace spillway {
+namespace {
+
+// In percent of the point with that label.
+void make_relative(std::vector<PointResult>& points, const std::string& label) {
+  const auto base = std::ranges::find(points, label, &PointResult::label);
+  if (base == points.end()) return;
+  const auto [ours, published] = std::pair(base->ours, base->published);
+  for (PointResult& point : points) {
+    if (point.ours && ours && *ours > 0) point.ours = 100 * *point.ours / *ours;
+    if (point.published && published && *published > 0) point.published = 100 * *point.published / *published;
+  }
+}
+
+SeriesResult fill_in(const SeriesSpec& series, const Outcomes& outcomes, const TraceFacts& facts) {
+  SeriesResult result{.spec = series, .points = {}, .curve = {}};
+  if (const auto* curve = std::get_if<TraceCurve>(&series.measure)) result.curve = (*curve)(facts);
+  if (const auto* of_trace = std::get_if<TraceMeasure>(&series.measure))
+    result.points.push_back(
+        {.x = 0, .label = "", .ours = (*of_trace)(facts), .published = series.published_seen, .infeasible = false});
+  if (const auto* of_outcome = std::get_if<Measure>(&series.measure))
+    for (const PointSpec& point : series.points) {
+      const Outcome& outcome = outcomes.at(point.experiment);
+      result.points.push_back({.x = point.x,
+                               .label = point.label,
+                               .ours = (*of_outcome)(outcome),
+                               .published = point.published,
+                               .infeasible = !outcome.feasible});
+    }
+  return result;
+}
+
+}  // namespace
+
+const PointResult* FigureResult::find(const std::string& model, const std::string& policy, const std::string& part,
+                                      const std::string& label) const {
+  for (const SeriesResult& one : series)
+    if (one.spec.model == model && one.spec.policy == policy && one.spec.part == part)
+      for (const PointResult& point : one.points)
+        if (point.label == label) return &point;
+  return nullptr;
+}
+
+std::vector<std::string> FigureResult::models() const {
+  std::vector<std::string> names;
+  for (const SeriesResult& one : series) add_once(names, one.spec.model);
+  return names;
+}
+
+std::vector<std::string> FigureResult::labels_of(const std::string& model) const {
+  std::vector<std::string> labels;
+  for (const SeriesResult& one : series)
+    if (one.spec.model == model)
+      for (const PointResult& point : one.points) add_once(labels, point.label);
+  return labels;
+}
+
+std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces) {
+  std::vector<Experiment> experiments;
+  for (const SeriesSpec& series : figure.series)
+    if (traces.contains(series.model) && std::holds_alternative<Measure>(series.measure))
+      for (const PointSpec& point : series.points) experiments.push_back(point.experiment);
+  return experiments;
+}
+
+FigureResult fill_in(const FigureSpec& figure, const Outcomes& outcomes, const FactsByModel& facts) {
+  FigureResult result{.spec = figure, .series = {}};
+  for (const SeriesSpec& series : figure.series) {
+    const auto found = facts.find(series.model);
+    if (found == facts.end()) continue;
+    result.series.push_back(fill_in(series, outcomes, found->second));
+    if (!figure.relative_to.empty()) make_relative(result.series.back().points, figure.relative_to);
+  }
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,162 @@
+#include "reproduce/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "reproduce/claim_text.h"
+#include "reproduce/for_tests.h"
+
+namespace spillway {
+namespace {
+
+ClaimSpec claim_of(std::vector<StatementSpec> statements) {
+  return {
+      .id = "p.claim", .figure = "1", .claim = "A is fast.", .published = "fast", .statements = std::move(statements)};
+}
+
+StatementSpec faster(Over models = Over::each_model) {
+  return {.what = "A / B",
+          .policy = "A",
+          .over = "B",
+          .models = models,
+          .relation = Relation::at_least,
+          .bound = 1,
+          .tolerance = 0};
+}
+
+Verdict verdict_of(const StatementSpec& statement, const FigureForTests& figure) {
+  return judge(claim_of({statement}), figure.result()).verdict;
+}
+
+TEST(Judge, AClaimHoldsIfItDoesForEachModel) {
+  FigureForTests figure;
+  figure.add("m", "A", 90).add("m", "B", 60).add("n", "A", 80).add("n", "B", 80);
+  EXPECT_EQ(verdict_of(faster(), figure), Verdict::holds);
+}
+
+TEST(Judge, AClaimHoldsInPartIfOneModelDiffers) {
+  FigureForTests figure;
+  figure.add("m", "A", 90).add("m", "B", 60).add("n", "A", 79).add("n", "B", 80);
+  const JudgedClaim claim = judge(claim_of({faster()}), figure.result());
+  EXPECT_EQ(claim.verdict, Verdict::holds_in_part);
+  ASSERT_EQ(claim.statements.size(), 2u);
+  EXPECT_TRUE(claim.statements[0].holds);
+  EXPECT_FALSE(claim.statements[1].holds);
+  EXPECT_EQ(claim.statements[1].models, "n");
+  EXPECT_DOUBLE_EQ(*claim.statements[0].ours, 1.5);
+}
+
+TEST(Judge, AClaimDoesNotHoldIfNoneDoes) {
+  FigureForTests figure;
+  figure.add("m", "A", 50).add("m", "B", 60);
+  EXPECT_EQ(verdict_of(faster(), figure), Verdict::does_not_hold);
+}
+
+TEST(Judge, NearIsWithinTheToleranceOnBothSides) {
+  const auto with = [](double ours) {
+    FigureForTests figure;
+    figure.add("m", "A", ours, 50);
+    return verdict_of({.what = "A", .policy = "A", .tolerance = 0.1}, figure);
+  };
+  EXPECT_EQ(with(45), Verdict::holds);
+  EXPECT_EQ(with(55), Verdict::holds);
+  EXPECT_EQ(with(44.9), Verdict::does_not_hold);
+  EXPECT_EQ(with(55.1), Verdict::does_not_hold);
+}
+
+TEST(Judge, MeansAreGeometricAndOfTheSameModelsOnBothSides) {
+  FigureForTests figure;
+  figure.add("m", "A", 80, 90).add("m", "B", 20, 30).add("n", "A", 50, 60).add("n", "B", 50, 60);
+  figure.add("published-fails", "A", 70, std::nullopt).add("published-fails", "B", 10, 20);
+  StatementSpec size = faster(Over::mean_of_models);
+  size.relation = Relation::near;
+  size.bound = std::nullopt;
+  const JudgedClaim claim = judge(claim_of({size}), figure.result());
+  ASSERT_EQ(claim.statements.size(), 1u);
+  EXPECT_DOUBLE_EQ(*claim.statements[0].ours, 2);               // of 4 and 1
+  EXPECT_DOUBLE_EQ(claim.statements[0].bound, std::sqrt(3.0));  // of 3 and 1
+  EXPECT_EQ(claim.statements[0].models, "mean of 2 models");
+  EXPECT_EQ(rule_text(claim.statements[0]), "within 10 % of 1.73×");
+}
+
+TEST(Judge, WhatIsInfeasibleIsNotFasterAndDecidesNothingAboutOthers) {
+  FigureForTests figure;
+  figure.add("m", "A", std::nullopt).add("m", "B", 60).add("n", "A", 50).add("n", "B", std::nullopt);
+  const JudgedClaim claim = judge(claim_of({faster()}), figure.result());
+  ASSERT_EQ(claim.statements.size(), 1u);
+  EXPECT_EQ(claim.statements[0].models, "m");
+  EXPECT_EQ(claim.verdict, Verdict::does_not_hold);
+  EXPECT_EQ(verdict_of({.what = "A", .policy = "A", .relation = Relation::fails, .only = {"m"}}, figure),
+            Verdict::holds);
+  EXPECT_EQ(verdict_of({.what = "A", .policy = "A", .relation = Relation::fails, .only = {"n"}}, figure),
+            Verdict::does_not_hold);
+}
+
+TEST(Judge, WithoutAPointOfItsOwnTheWorstOneCounts) {
+  FigureForTests figure;
+  figure.add("m", "A", 90, {}, "1 GB/s").add("m", "B", 60, {}, "1 GB/s");
+  figure.add("m", "A", 90, {}, "2 GB/s").add("m", "B", 95, {}, "2 GB/s");
+  const JudgedClaim claim = judge(claim_of({faster()}), figure.result());
+  ASSERT_EQ(claim.statements.size(), 1u);
+  EXPECT_EQ(claim.statements[0].what, "A / B, at 2 GB/s");
+  EXPECT_EQ(claim.verdict, Verdict::does_not_hold);
+}
+
+TEST(Judge, NothingIsJudgedOfModelsThatAreNotAtHand) {
+  FigureForTests figure;
+  figure.add("m", "A", 90).add("m", "B", 60);
+  StatementSpec statement = faster();
+  statement.only = {"another"};
+  EXPECT_EQ(verdict_of(statement, figure), Verdict::not_judged);
+}
+
+TEST(Judge, AClaimNamesWhatWasSimulatedForIt) {
+  FigureForTests figure;
+  figure.add("m", "A", 90).add("m", "B", 60).add("m", "C", 60);
+  const JudgedClaim claim = judge(claim_of({faster()}), figure.result());
+  ASSERT_EQ(claim.experiments.size(), 2u);
+  EXPECT_EQ(claim.experiments[0].policy, "A");
+  EXPECT_EQ(claim.experiments[1].policy, "B");
+}
+
+TEST(JudgeReason, SaysHowMuchOfTheDifferenceIsGone) {
+  FigureForTests figure;
+  figure.add("m", "A", 60, 40).add("n", "A", 50, 40);
+  const ReasonSpec reason{.text = "Another rate", .policy = "A", .overrides = {"ssd.write=1GB/s"}};
+  Outcomes outcomes;
+  for (const auto& [model, percent] : {std::pair("m", 45.0), {"n", 40.0}})
+    outcomes[{.model = model, .policy = "A", .overrides = {"ssd.write=1GB/s"}}] = {
+        .feasible = true, .iteration_seconds = 100, .ideal_seconds = percent, .moved = {}};
+  const JudgedReason judged = judge(reason, figure.result(), outcomes);
+  ASSERT_TRUE(judged.explained);
+  EXPECT_NEAR(*judged.explained, 1 - 5.0 / 30.0, 1e-9);
+  EXPECT_EQ(reason_text(judged, "% of ideal"),
+            "Another rate. m: A 45.0 % so, 60.0 % before, 40.0 % published. n: A 40.0 % so, 50.0 % before, 40.0 % "
+            "published. That is 83 % of the difference.");
+}
+
+TEST(JudgeReason, SaysSoIfItExplainsNothing) {
+  FigureForTests figure;
+  figure.add("m", "A", 60, 50);
+  Outcomes outcomes;
+  outcomes[{.model = "m", .policy = "A2"}] = {
+      .feasible = true, .iteration_seconds = 100, .ideal_seconds = 70, .moved = {}};
+  const JudgedReason judged =
+      judge(ReasonSpec{.text = "Why", .policy = "A", .instead = "A2"}, figure.result(), outcomes);
+  EXPECT_TRUE(reason_text(judged, "%").ends_with("That explains nothing of the difference."))
+      << reason_text(judged, "%");
+}
+
+TEST(ClaimText, NamesEachValueOnce) {
+  FigureForTests figure;
+  figure.add("m", "A", 90, 80).add("m", "B", 60, 40);
+  StatementSpec size = faster();
+  size.relation = Relation::near;
+  size.bound = std::nullopt;
+  const JudgedClaim claim = judge(claim_of({faster(), size}), figure.result());
+  EXPECT_EQ(ours_text(claim), "A / B: 1.50× (m)");
+  EXPECT_EQ(published_text(claim), "fast; of those at hand, A / B: 2.00× (m)");
+  EXPECT_EQ(reason_text(claim, "%"), "Not found.");
+}
+
+}  // namespace
+}  // namespace spillway

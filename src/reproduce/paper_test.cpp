@@ -1,0 +1,95 @@
+#include "reproduce/paper.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/machine_file.h"
+#include "policies/policies.h"
+#include "reproduce/g10_published.h"
+#include "reproduce/reproduction.h"
+
+namespace spillway {
+namespace {
+
+// What no compiler checks of a paper's data.
+void check_experiment(const Experiment& experiment) {
+  EXPECT_TRUE(policy_by_name(experiment.policy)) << experiment.policy;
+  auto machine = load_machine(experiment.machine);
+  ASSERT_TRUE(machine) << experiment.machine;
+  for (const std::string& change : experiment.overrides) EXPECT_TRUE(apply_override(*machine, change)) << change;
+  EXPECT_TRUE(check_machine(*machine));
+}
+
+bool has_series(const FigureSpec& figure, const std::string& policy, const std::string& part, const std::string& at) {
+  return std::ranges::any_of(figure.series, [&](const SeriesSpec& series) {
+    return series.policy == policy && series.part == part &&
+           (at.empty() || std::ranges::any_of(series.points, [&](const PointSpec& one) { return one.label == at; }));
+  });
+}
+
+void check_claim(const ClaimSpec& claim, const Paper& paper) {
+  SCOPED_TRACE(claim.id);
+  EXPECT_FALSE(claim.claim.empty() || claim.published.empty());
+  if (!claim.needs.empty()) return;
+  const auto figure = std::ranges::find(paper.figures, claim.figure, &FigureSpec::id);
+  ASSERT_NE(figure, paper.figures.end()) << claim.figure;
+  EXPECT_FALSE(claim.statements.empty());
+  for (const StatementSpec& one : claim.statements) {
+    EXPECT_TRUE(has_series(*figure, one.policy, one.part, one.at)) << one.what;
+    if (!one.over.empty()) {
+      EXPECT_TRUE(has_series(*figure, one.over, one.over_part.empty() ? one.part : one.over_part, one.at)) << one.what;
+    }
+    for (const std::string& model : one.only)
+      EXPECT_TRUE(std::ranges::contains(paper.models, model, &PaperModel::id)) << model;
+  }
+  for (const ReasonSpec& one : claim.reasons) {
+    EXPECT_TRUE(has_series(*figure, one.policy, one.part, one.at)) << one.text;
+    check_experiment({.model = "", .policy = one.instead.empty() ? "uvm" : one.instead, .overrides = one.overrides});
+  }
+}
+
+TEST(Papers, NameWhatThereIs) {
+  for (const PaperEntry& entry : kPapers) {
+    const Paper paper = entry.paper();
+    EXPECT_EQ(paper.name, entry.name);
+    std::set<std::string> ids;
+    for (const FigureSpec& figure : paper.figures) {
+      EXPECT_TRUE(ids.insert(figure.id).second) << figure.id;
+      for (const SeriesSpec& series : figure.series)
+        for (const PointSpec& point : series.points) check_experiment(point.experiment);
+    }
+    for (const ClaimSpec& claim : paper.claims) {
+      EXPECT_TRUE(ids.insert(claim.id).second) << claim.id;
+      check_claim(claim, paper);
+    }
+  }
+}
+
+TEST(Papers, AnUnknownOneNamesThoseThereAre) {
+  const auto paper = paper_by_name("g11");
+  ASSERT_FALSE(paper);
+  EXPECT_EQ(paper.error().code, Errc::usage);
+  EXPECT_NE(paper.error().message.find("g10"), std::string::npos);
+}
+
+// Means that the paper's text has, of the numbers that the artifact has.
+TEST(G10Published, AgreesWithThePapersText) {
+  double g10 = 1, flashneuron = 1;
+  for (const char* model : {"BERT-256", "ViT-1280", "Inceptionv3-1536", "ResNet152-1280", "SENet154-1024"})
+    g10 *= g10_figure_11(model, "G10").value();
+  for (const char* model : {"BERT-256", "ResNet152-1280", "SENet154-1024"})
+    flashneuron *= g10_figure_11(model, "FlashNeuron").value();
+  EXPECT_NEAR(std::pow(g10, 1.0 / 5), 90.3, 0.1);
+  EXPECT_NEAR(std::pow(flashneuron, 1.0 / 3), 62.5, 0.1);
+  EXPECT_FALSE(g10_figure_11("ViT-1280", "FlashNeuron")) << "it fails";
+  EXPECT_NEAR(g10_figure_18("ViT-1280", "DeepUM+", 32).value(), 75.3, 0.1);
+  EXPECT_NEAR(g10_figure_19("ViT-1280", 0).value(), g10_figure_11("ViT-1280", "G10").value(), 0.01);
+  double sum = 0;
+  for (const char* part : {"computing", "overlapped", "stalled"}) sum += g10_figure_12("BERT-256", "G10", part).value();
+  EXPECT_NEAR(sum, 100, 1e-9);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,134 @@
+#include "reproduce/reproduction.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "trace/g10.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string trace_path(const PaperModel& model, const std::string& folder) {
+  std::error_code none;
+  const std::array<std::string, 3> names{model.folder, model.id + ".trace", model.id + ".trace.zst"};
+  for (const std::string& name : names)
+    if (const fs::path path = fs::path(folder) / name; fs::exists(path, none)) return path.string();
+  return "";
+}
+
+// The artifact's is imported. Its hash is that of the file which `spillway import` writes.
+Result<LoadedTrace> read_trace(const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return load_trace(path);
+  TRY(Trace trace, import_g10(path));
+  TRY(const std::string json, to_json(trace));
+  return LoadedTrace{.trace = std::move(trace), .hash = trace_hash(json)};
+}
+
+// Names it as the command line and users do: "7.7a" is of "7.7", too.
+bool is_asked_for(const std::string& id, const std::string& figure) {
+  return figure.empty() || id == figure ||
+         (id.starts_with(figure) && id.size() == figure.size() + 1 && id.back() >= 'a');
+}
+
+const FigureResult* figure_of(const ClaimSpec& claim, const std::vector<FigureResult>& figures) {
+  const auto found =
+      std::ranges::find_if(figures, [&](const FigureResult& one) { return one.spec.id == claim.figure; });
+  return found == figures.end() ? nullptr : &*found;
+}
+
+Result<> select(Paper& paper, const std::string& figure) {
+  std::vector<std::string> ids;
+  for (const FigureSpec& one : paper.figures) ids.push_back(one.id);
+  std::erase_if(paper.figures, [&](const FigureSpec& one) { return !is_asked_for(one.id, figure); });
+  std::erase_if(paper.claims, [&](const ClaimSpec& one) { return !is_asked_for(one.figure, figure); });
+  if (paper.figures.empty() && paper.claims.empty())
+    return fail(Errc::usage, fmt::format("--figure: {} has no figure '{}' here; there are {}", paper.name, figure,
+                                         fmt::join(ids, ", ")));
+  return {};
+}
+
+}  // namespace
+
+std::string paper_names() {
+  std::vector<std::string_view> names;
+  for (const PaperEntry& entry : kPapers) names.push_back(entry.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Result<Paper> paper_by_name(std::string_view name) {
+  for (const PaperEntry& entry : kPapers)
+    if (entry.name == name) return entry.paper();
+  return fail(Errc::usage, fmt::format("no paper '{}' is known; there is {}", name, paper_names()));
+}
+
+Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) {
+  TracesAtHand at_hand{.folder = folder, .traces = {}, .paths = {}, .absent = {}};
+  for (const PaperModel& model : paper.models) {
+    const std::string path = trace_path(model, folder);
+    if (path.empty()) {
+      at_hand.absent.push_back(model.id);
+      continue;
+    }
+    TRY(LoadedTrace loaded, read_trace(path));
+    at_hand.traces.emplace(model.id, std::move(loaded));
+    at_hand.paths.emplace(model.id, path);
+  }
+  if (at_hand.traces.empty()) {
+    std::vector<std::string> folders;
+    for (const PaperModel& model : paper.models) folders.push_back(model.folder);
+    return fail(Errc::bad_input,
+                fmt::format("--traces: {} has no trace of {}; the public artifact's are folders {}, with a "
+                            "kernels.config each",
+                            folder, paper.name, fmt::join(folders, ", ")));
+  }
+  return at_hand;
+}
+
+Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtHand at_hand,
+                               const RunnerOptions& options, const ReproductionProgress& progress) {
+  TRY_VOID(select(paper, figure));
+  const Traces& traces = at_hand.traces;
+  FactsByModel facts;
+  for (const auto& [model, loaded] : traces) facts.emplace(model, loaded.trace);
+  std::vector<Experiment> experiments;
+  const auto add = [&](const std::vector<Experiment>& more) {
+    for (const Experiment& one : more)
+      if (std::ranges::find(experiments, one) == experiments.end()) experiments.push_back(one);
+  };
+  for (const FigureSpec& one : paper.figures) add(experiments_of(one, traces));
+  // Reasons are run with the figures, so that all of it is one list: whether they are shown, the verdicts say.
+  for (const ClaimSpec& claim : paper.claims)
+    for (const FigureSpec& one : paper.figures)
+      if (one.id == claim.figure)
+        for (const ReasonSpec& reason : claim.reasons) add(experiments_of(reason, one, traces));
+  TRY(RunResult run,
+      run_experiments(experiments, traces, options, [&](std::size_t done) { progress(done, experiments.size()); }));
+
+  Reproduction result{.paper = {}, .at_hand = {}, .figures = {}, .claims = {}, .count = run.count};
+  for (const FigureSpec& one : paper.figures) result.figures.push_back(fill_in(one, run.outcomes, facts));
+  for (const ClaimSpec& claim : paper.claims) {
+    const FigureResult* of = figure_of(claim, result.figures);
+    if (of == nullptr) {
+      result.claims.push_back(
+          {.spec = claim, .verdict = Verdict::not_judged, .statements = {}, .reasons = {}, .experiments = {}});
+      continue;
+    }
+    JudgedClaim judged = judge(claim, *of);
+    if (judged.verdict == Verdict::holds_in_part || judged.verdict == Verdict::does_not_hold)
+      for (const ReasonSpec& reason : claim.reasons) judged.reasons.push_back(judge(reason, *of, run.outcomes));
+    std::erase_if(judged.reasons, [](const JudgedReason& reason) { return reason.values.empty(); });
+    result.claims.push_back(std::move(judged));
+  }
+  result.paper = std::move(paper);
+  result.at_hand = std::move(at_hand);
+  return result;
+}
+
+}  // namespace spillway

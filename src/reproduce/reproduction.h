@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "reproduce/judge.h"
+
+namespace spillway {
+
+// The papers that can be reproduced: "g10".
+std::string paper_names();
+Result<Paper> paper_by_name(std::string_view name);
+
+// Traces of a paper's models, read from a folder: the artifact's (FOLDER/kernels.config.zst), or MODEL.trace[.zst].
+struct TracesAtHand {
+  std::string folder;
+  Traces traces;
+  std::map<std::string, std::string> paths;  // by model
+  std::vector<std::string> absent;           // models
+};
+Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder);
+
+struct Reproduction {
+  Paper paper;
+  TracesAtHand at_hand;
+  std::vector<FigureResult> figures;
+  std::vector<JudgedClaim> claims;
+  RunCount count;
+};
+
+// Tells how many of all simulations are done.
+using ReproductionProgress = std::function<void(std::size_t done, std::size_t all)>;
+
+// Simulates what the figures need, judges the claims, and simulates what explains those that do not hold. `figure`:
+// that one and its claims alone; empty: all. Fails if the paper has no such figure.
+Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtHand at_hand,
+                               const RunnerOptions& options, const ReproductionProgress& progress);
+
+}  // namespace spillway

@@ -1,0 +1,71 @@
+#include "reproduce/reproduction_table.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "report/table.h"
+#include "reproduce/claim_text.h"
+#include "reproduce/figure_cells.h"
+
+namespace spillway {
+namespace {
+
+std::string figure_text(const FigureResult& figure) {
+  const FigureCells cells = cells_of(figure);
+  std::vector<Table::Column> header{{figure.spec.unit, Align::left}, {"", Align::left}};
+  for (const std::string& column : cells.columns) header.push_back({column});
+  Table table(header);
+  for (const std::string& row : cells.rows) {
+    std::vector<std::string> ours{row, "here"}, published{"", "published"};
+    for (const std::string& column : cells.columns) {
+      ours.push_back(cells.at(row, column).ours);
+      published.push_back(cells.at(row, column).published);
+    }
+    table.add_row(std::move(ours));
+    if (cells.is_any_published) table.add_row(std::move(published));
+  }
+  return fmt::format("{}: {}\n{}{}{}\n", heading_of(figure.spec.id), figure.spec.title, table.text(), figure.spec.note,
+                     figure.spec.note.empty() ? "" : "\n");
+}
+
+std::string unit_of(const JudgedClaim& claim, const Reproduction& reproduction) {
+  for (const FigureResult& figure : reproduction.figures)
+    if (figure.spec.id == claim.spec.figure) return figure.spec.unit;
+  return "";
+}
+
+std::string claim_text(const JudgedClaim& claim, const Reproduction& reproduction) {
+  std::string text = fmt::format("{}: {} ({})\n  {}\n  published  {}\n", to_text(claim.verdict), claim.spec.id,
+                                 heading_of(claim.spec.figure), claim.spec.claim, published_text(claim));
+  if (claim.verdict == Verdict::not_judged)
+    return text + fmt::format("  needs      {}\n", claim.spec.needs.empty() ? "other traces" : claim.spec.needs);
+  text += fmt::format("  here       {}\n", ours_text(claim));
+  for (const JudgedStatement& statement : claim.statements)
+    if (!statement.holds)
+      text += fmt::format("  not        {} {} ({})\n", statement.what, rule_text(statement), statement.models);
+  if (claim.verdict != Verdict::holds)
+    text += fmt::format("  reason     {}\n", reason_text(claim, unit_of(claim, reproduction)));
+  return text;
+}
+
+}  // namespace
+
+std::string to_table(const Reproduction& reproduction) {
+  std::string text = fmt::format("{}\n\n", reproduction.paper.title);
+  if (!reproduction.at_hand.absent.empty())
+    text += fmt::format("No trace of {} in {}.\n\n", fmt::join(reproduction.at_hand.absent, ", "),
+                        printable(reproduction.at_hand.folder));
+  for (const FigureResult& figure : reproduction.figures) text += figure_text(figure) + "\n";
+  Table verdicts({{"claim", Align::left}, {"figure"}, {"verdict", Align::left}});
+  for (const JudgedClaim& claim : reproduction.claims)
+    verdicts.add_row({claim.spec.id, claim.spec.figure, std::string(to_text(claim.verdict))});
+  text += verdicts.text() + "\n";
+  for (const JudgedClaim& claim : reproduction.claims) text += claim_text(claim, reproduction) + "\n";
+  text += fmt::format("{} cases simulated, {} from the cache.\n", reproduction.count.simulated,
+                      reproduction.count.from_cache);
+  return text;
+}
+
+}  // namespace spillway

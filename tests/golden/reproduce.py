@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""`$SPILLWAY reproduce g10` from outside: a made-up trace in place of BERT's, and G10's own traces where ../shared/g10 has them."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SPILLWAY = os.environ["SPILLWAY"]
+G10 = HERE.parents[1].parent / "shared/g10"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Tags(HTMLParser):
+    """Every tag is closed, and every link within the page leads somewhere."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links = [], set(), set()
+        self.feed(text)
+        assert not self.open, self.open
+        assert self.links <= self.ids, self.links - self.ids
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in attributes:
+            assert attributes["id"] not in self.ids, attributes
+            self.ids.add(attributes["id"])
+        if attributes.get("href", "").startswith("#"):
+            self.links.add(attributes["href"][1:])
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([SPILLWAY, "reproduce", *map(str, arguments)], capture_output=True, text=True, timeout=250)
+    assert done.returncode == status, (done.returncode, done.stderr)
+    assert (done.stderr == "") == (status == 0), done.stderr
+    return done.stdout or done.stderr
+
+
+def check_page(page):
+    text = page.read_text()
+    Tags(text)
+    assert "<script" not in text and not re.search(r'(src|href)="(?!#)', text), "it needs nothing else"
+    assert "nan" not in re.sub(r"[a-z]*nan[a-z]+|[a-z]+nan", "", text), "a number that is none"
+    return text
+
+
+def made_up(folder):
+    traces, cache, page = folder / "traces", folder / "cache", folder / "g10.html"
+    traces.mkdir()
+    shutil.copy(HERE / "six_layers.trace", traces / "BERT-256.trace")
+    arguments = ("g10", "--figure", "11", "--traces", traces, "--cache", cache, "--jobs", 2)
+    first = json.loads(run(*arguments, "--json", "--out", page))
+    assert first["absent_models"] == ["ViT-1280", "Inceptionv3-1536", "ResNet152-1280", "SENet154-1024"], first["absent_models"]
+    assert first["simulated"] > 0 and first["from_cache"] == 0
+    assert {one["verdict"] for one in first["claims"]} <= {"holds", "holds in part", "does not hold", "not judged"}
+    series = first["figures"][0]["series"]
+    ideal = [one["points"][0]["ours"] for one in series if one["policy"] == "ideal"]
+    assert ideal == [100], ideal
+    again = json.loads(run(*arguments, "--json"))
+    assert again["simulated"] == 0 and again["from_cache"] == first["simulated"], (again["simulated"], again["from_cache"])
+    assert again["claims"] == first["claims"] and again["figures"] == first["figures"], "the cache changes nothing"
+    table = run(*arguments)
+    assert re.search(r"^BERT-256 +here +", table, re.M) and "Figure 11" in table and "Figure 12" not in table, table
+    text = check_page(page)
+    assert "BERT-256" in text and 'id="figure-11"' in text and "<title>G10, here: " in text
+    everything = json.loads(run("g10", "--traces", traces, "--cache", cache, "--json", "--out", page))
+    assert [one["figure"] for one in everything["figures"]][:4] == ["2", "3", "11", "12"]
+    assert all(one["reason"] for one in everything["claims"] if one["verdict"] in ("holds in part", "does not hold"))
+    check_page(page)
+    assert "figure '99'" in run("g10", "--figure", 99, "--traces", traces, status=2)
+    assert "no paper 'g11'" in run("g11", "--traces", traces, status=2)
+    assert "kernels.config" in run("g10", "--traces", cache, status=1)
+
+
+def judged(folder):
+    report = json.loads(run("g10", "--figure", "11", "--traces", G10, "--no-cache", "--json"))
+    claims = {one["id"]: one for one in report["claims"]}
+    assert claims["g10.near-ideal"]["verdict"] in ("holds", "holds in part"), claims["g10.near-ideal"]
+    command = claims["g10.over-deepum"]["command"]
+    done = subprocess.run(["bash", "-ec", command.replace("spillway ", SPILLWAY + " ")], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0 and "deepum" in done.stdout, (command, done.stderr)
+    values = {(one["model"], one["policy"]): one["points"][0]["ours"] for one in report["figures"][0]["series"]}
+    row = next(line for line in done.stdout.splitlines() if line.startswith("deepum "))
+    assert f"{values['BERT-256', 'deepum']:.1f} %" in row, (row, values)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        made_up(Path(name))
+        if not G10.is_dir():
+            print(f"skipped: G10's own traces, for there is no {G10}")
+            return
+        judged(Path(name))
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)
