@@ -8,6 +8,7 @@
 
 #include "evaluation/cold_start.h"
 #include "plan/validate.h"
+#include "report/table.h"
 
 namespace spillway {
 namespace {

@@ -16,8 +16,8 @@ from sources import FOLDERS, ROOT, arguments_for_header, compile_commands, is_te
 
 LONGEST_FILE = 800
 # Arrows point down only: a folder includes itself and those before it in this list ...
-LAYERS = ("base", "trace", "latency", "roofline", "analysis", "memory", "plan", "executor", "timeline", "policies", "recorder", "machines", "evaluation", "journal",
-          "runtime", "report", "pages", "reproduce", "session", "hook", "cli")
+LAYERS = ("base", "trace", "import", "latency", "roofline", "analysis", "memory", "plan", "executor", "timeline", "policies", "recorder", "machines", "journal",
+          "runtime", "report", "evaluation", "pages", "reproduce", "session", "hook", "cli")
 # ... and who acts knows nothing of who decides.
 NEVER = {("machines", "policies")}
 SKIPPED = 77
