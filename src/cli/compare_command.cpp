@@ -8,12 +8,12 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "evaluation/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
+#include "evaluation/cold_start.h"
 #include "pages/page.h"
 #include "report/estimates.h"
 #include "report/json.h"

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/text.h"
-#include "evaluation/cold_start.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
+#include "evaluation/cold_start.h"
 #include "policies/tensile.h"
 #include "report/estimates.h"
 #include "report/json.h"
@@ -178,6 +178,13 @@ Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policie
   std::vector<DeviceJob> jobs;
   for (const GivenJob& job : given)
     jobs.push_back({job.loaded.trace.name, job.loaded.trace, job.lifetimes, job.weight, job.arrival, job.iterations});
+  for (const Policy& policy : policies) {
+    const Parameters& parameters = policy.traits.parameters;
+    if (parameters.has("pool") && parameters.is_on("pool"))
+      return fail(Errc::usage, fmt::format("{}: PyTorch's pool of blocks is simulated for one trace alone; leave out "
+                                           "pool=1, or give TRACE without --job",
+                                           text_of(policy)));
+  }
   TRY(const Policy ideal, policy_by_name("ideal"));
   TRY(const JobsResult without, simulate_jobs(jobs, machine, ideal.traits, {}));
   Table table({{"policy", Align::left},

@@ -16,7 +16,7 @@ namespace spillway {
 // --noise and --seed, which the commands share that simulate.
 struct NoiseOption {
   std::string percent;
-  std::uint64_t seed = 0;
+  std::string seed = "0";
 
   void add_to(CLI::App& command);
   Result<std::optional<Noise>> read() const;

@@ -63,8 +63,10 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline
   Evaluation evaluation;
   TRY(const auto cold_start, cold_start_of(policy));
   const auto begin = Clock::now();
-  const bool feasible = shortfall(input.lifetimes, input.machine, policy.traits) == PerTier<Bytes>{};
-  if (feasible && policy.plan) {
+  // What lacks place below may be computed again instead; the simulation sees whether it is.
+  const PerTier<Bytes> missing = shortfall(input.lifetimes, input.machine, policy.traits);
+  const bool may_fit = policy.traits.recomputes_first ? missing.device == Bytes{} : missing == PerTier<Bytes>{};
+  if (may_fit && policy.plan) {
     const Trace reckoned = reckoned_trace(input.loaded.trace, cold_start);
     evaluation.plan = policy.plan({reckoned, input.lifetimes, input.machine, policy.traits.parameters});
     evaluation.plan.reckoned = reckoned_from(reckoned, cold_start.has_value());

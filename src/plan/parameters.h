@@ -55,6 +55,7 @@ class Parameters {
   bool is_on(std::string_view name) const { return (*this)[name] != 0; }
 
   constexpr bool has(std::string_view name) const { return place_of(name) < specs_.size(); }
+  constexpr bool is_set(std::string_view name) const { return set_[place_of(name)].has_value(); }
   void set(std::string_view name, ParameterValue value) {
     const std::size_t at = place_of(name);
     CHECK(at < specs_.size() && std::holds_alternative<std::string>(value) == specs_[at].is_file);

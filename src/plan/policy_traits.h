@@ -39,6 +39,7 @@ struct PolicyTraits {
   bool keeps_copies = false;         // what comes unplanned leaves its copy below, whatever the plan
   bool plans_from_second = false;    // The first iteration has no plan: it is what one is made from.
   ReviseFn revise = nullptr;         // asked after an iteration under a plan
+  bool recomputes_first = false;     // its first plan may recompute what fits nowhere
   bool takes_back = false;           // what it says, if the next iteration is longer; then the plan stays
   OnlineMaker online = nullptr;      // what moves ahead of kernels that no plan knows; null: nothing does
   Parameters parameters = {};        // what a user may set, and has set

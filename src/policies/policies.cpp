@@ -29,6 +29,8 @@ Result<> set_parameter(Policy& policy, std::string_view setting) {
     return fail(Errc::usage, fmt::format("'{}' is no parameter of {}; write NAME=VALUE with one of {}", setting,
                                          policy.name, names));
   }
+  if (parameters.is_set(name))
+    return fail(Errc::usage, fmt::format("{}: '{}' is given twice; leave one out", policy.name, name));
   const ParameterSpec& spec = *std::ranges::find(parameters.specs(), name, &ParameterSpec::name);
   const std::string_view text = setting.substr(equals + 1);
   if (spec.is_file) {

@@ -93,6 +93,7 @@ inline constexpr std::array kPolicies{
             .whole_tensors_leave = true,
             .keeps_copies = true,
             .revise = revise_tensile,
+            .recomputes_first = true,
             .parameters = Parameters(kTensileParameters)},
            plan_tensile},
     Policy{"capuchin",

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "reproduce/claim_text.h"
 #include "reproduce/for_tests.h"
 
@@ -69,6 +71,7 @@ TEST(Judge, MeansAreGeometricAndOfTheSameModelsOnBothSides) {
   figure.add("published-fails", "A", 70, std::nullopt).add("published-fails", "B", 10, 20);
   StatementSpec size = faster(Over::mean_of_models);
   size.relation = Relation::near;
+  size.tolerance = 0.1;
   size.bound = std::nullopt;
   const JudgedClaim claim = judge(claim_of({size}), figure.result());
   ASSERT_EQ(claim.statements.size(), 1u);

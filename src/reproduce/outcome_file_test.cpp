@@ -32,7 +32,9 @@ TEST(OutcomeFile, BringsBackWhatWasKept) {
   EXPECT_EQ(read->flash_years, kept.flash_years);
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)
-      if (from != to) EXPECT_EQ(read->moved(from, to), kept.moved(from, to));
+      if (from != to) {
+        EXPECT_EQ(read->moved(from, to), kept.moved(from, to));
+      }
 }
 
 TEST(OutcomeFile, KnowsWhatEndsNever) {

@@ -47,8 +47,9 @@ class RunnerTest : public testing::Test {
 };
 
 TEST_F(RunnerTest, RunsEachExperimentOnceAndTellsHowFarItIs) {
-  std::vector<Experiment> twice = some_experiments();
-  twice.insert(twice.end(), twice.begin(), twice.begin() + 3);
+  const std::vector<Experiment> once = some_experiments();
+  std::vector<Experiment> twice = once;
+  twice.insert(twice.end(), once.begin(), once.begin() + 3);
   const RunResult result = run(twice, 2);
   EXPECT_EQ(result.outcomes.size(), 6u);
   EXPECT_EQ(result.count.simulated, 6u);

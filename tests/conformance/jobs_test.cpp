@@ -48,6 +48,7 @@ TEST(Jobs, KernelsShareTheDevice) {
   EXPECT_EQ(result->jobs[0].first_iteration, kMs * 15);
   EXPECT_EQ(result->jobs[1].first_iteration, kMs * 15) << "from 5 to 20 ms";
   EXPECT_EQ(result->end, kMs * 20);
+  EXPECT_EQ(result->jobs[0].stall, Nanos{}) << "that they share the device is no wait for memory";
 }
 
 // What a planner cannot do with its share is said, not run without a plan.
@@ -126,7 +127,8 @@ TEST(JobsProperty, HoldTheCapacityAndEnd) {
     for (std::size_t at = 0; at < count; ++at)
       jobs.push_back({"job", traces[at], lifetimes[at], *rc::gen::element(1.0, 2.0, 0.5),
                       kMs * *rc::gen::inRange<std::uint64_t>(0, 50), *rc::gen::inRange<std::uint32_t>(1, 4)});
-    MachineModel model = a100_of(std::max(4_MiB, Bytes{peaks.value / 100 * *rc::gen::inRange<std::uint64_t>(20, 120)}));
+    MachineModel model = a100_of(std::max(4_MiB, Bytes{peaks.value / 100 * *rc::gen::inRange<std::uint64_t>(10, 120)}));
+    model.host.memory = Bytes{peaks.value / 100 * *rc::gen::element<std::uint64_t>(0, 0, 20, 200)};
     model.host.keeps_copies = *rc::gen::inRange<std::uint64_t>(0, 2);
     for (const Policy& policy : kPolicies) {
       PlanJobs plan;

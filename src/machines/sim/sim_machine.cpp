@@ -392,7 +392,7 @@ void SimMachine::begin_iteration(SimProgram& program) {
   } else {
     carry_over(program);
   }
-  program.iterations.push_back({.begin = now_, .end = now_, .hidden = {}});
+  program.iterations.push_back({.begin = now_, .end = now_, .waited = {}, .hidden = {}});
   program.kernel = 0;
   program.step = Step::gap;
   program.deadline = now_ + trace.kernels.front().gap;
@@ -487,6 +487,7 @@ void SimMachine::touch(SimProgram& program) {
   program.announced.clear();
   program.waits[program.kernel] = now_ - program.ready_at;
   program.hidden[program.kernel] = {};
+  program.iterations.back().waited += program.waits[program.kernel];
   if (now_ > program.ready_at) ++program.iterations.back().stalled_kernels;
   program.step = Step::computing;
   program.work = static_cast<double>(program.current().duration.value);
@@ -541,7 +542,13 @@ void SimMachine::arrive(BlockRange blocks) {
     for (SimProgram& program : programs_) program.announced.erase(block);
 }
 
+// Who waits for the block, or for a piece of it, faults again on what it is now: with several jobs its fault may still
+// be queued behind the event that the command answers.
 void SimMachine::look_again(BlockId block) {
+  std::erase_if(events_, [&](const Event& event) {
+    const auto* fault = std::get_if<Faulted>(&event);
+    return fault != nullptr && block_of(fault->blocks.first) == block;
+  });
   for (SimProgram& program : programs_)
     std::erase_if(program.announced, [&](const auto& announced) { return block_of(announced.first) == block; });
 }

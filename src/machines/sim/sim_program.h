@@ -16,6 +16,7 @@ namespace spillway {
 struct IterationRecord {
   Nanos begin, end;
   std::uint64_t stalled_kernels = 0;
+  Nanos waited;              // that kernels were ready and had not begun to compute
   Nanos hidden;              // so long something moved while a kernel computed
   std::uint64_t faults = 0;  // blocks that a kernel touched while they were on a lower tier
   FlashWork flash = {};      // so far

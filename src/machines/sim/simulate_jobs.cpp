@@ -77,15 +77,17 @@ std::vector<PresentJob> present_in(const SimMachine& sim) {
   return present;
 }
 
-JobResult result_of(const SimProgram& program, const Trace& trace) {
-  Nanos ideal, sum;
-  for (const Kernel& kernel : trace.kernels) ideal += kernel.gap + kernel.duration;
-  for (const IterationRecord& iteration : program.iterations) sum += iteration.end - iteration.begin;
-  const Nanos mean{sum.value / program.iterations.size()};
+JobResult result_of(const SimProgram& program) {
+  Nanos all, waited;
+  for (const IterationRecord& iteration : program.iterations) {
+    all += iteration.end - iteration.begin;
+    waited += iteration.waited;
+  }
+  const std::uint64_t count = program.iterations.size();
   const IterationRecord& first = program.iterations.front();
   return {.first_iteration = first.end - first.begin,
-          .mean_iteration = mean,
-          .stall = excess(mean, ideal),
+          .mean_iteration = {all.value / count},
+          .stall = {waited.value / count},
           .peak = program.peak};
 }
 
@@ -168,8 +170,7 @@ Result<JobsResult> simulate_jobs(const std::vector<DeviceJob>& jobs, const Machi
     sim.submit(commands);
     sim.follow(followed->id);
   }
-  for (std::size_t job = 0; job < jobs.size(); ++job)
-    result.jobs.push_back(result_of(sim.programs()[job], jobs[job].trace));
+  for (const SimProgram& program : sim.programs()) result.jobs.push_back(result_of(program));
   result.device_peak = executor.table().peak(Tier::device);
   result.moved = executor.moved();
   return result;

@@ -26,7 +26,7 @@ struct DeviceJob {
 
 struct JobResult {
   Nanos first_iteration, mean_iteration;
-  Nanos stall;  // of a mean iteration: beyond its kernels and gaps, alone on the device
+  Nanos stall;  // of a mean iteration: that its kernels waited for memory
   Bytes peak;   // of its blocks on the device
 };
 struct JobsResult {
