@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains DLRM (Naumov et al. 2019) on random clicks, as MLPerf does with Criteo's Kaggle data: 26 tables with 34 million rows of 16
-numbers. With plain SGD, and in the tables only of the rows that a step has used: gradients that are sparse tensors do the same, and the
-meta device has none. --optimizer is that of the perceptrons."""
+"""Trains DLRM (Naumov et al. 2019) on random clicks, with the 26 tables of Criteo's Kaggle data, which have 34 million rows: of 16
+numbers, as its authors have it, or of 128 and with larger perceptrons, as MLPerf has it. With plain SGD, and in the tables only of the rows
+that a step has used. Gradients that are sparse tensors do the same, and the meta device has none. --optimizer is that of the perceptrons."""
 
 import torch
 from torch import nn
@@ -11,7 +11,10 @@ import training
 
 ROWS = (1460, 583, 10131227, 2202608, 305, 24, 12517, 633, 3, 93145, 5683, 8351593, 3194, 27, 14992, 5461306, 10, 5652, 2173, 4, 7046547,
         18, 15, 286181, 105, 142572)
-NUMBERS, WIDTH = 13, 16
+SIZES = {  # layers of the perceptron before the tables' rows meet, of which the last is as wide as a row, and of that after it
+    "kaggle": ((13, 512, 256, 64, 16), (512, 256)),
+    "mlperf": ((13, 512, 256, 128), (1024, 1024, 512, 256)),
+}
 
 
 def perceptron(*widths):
@@ -22,12 +25,13 @@ def perceptron(*widths):
 
 
 class Dlrm(nn.Module):
-    def __init__(self, rows):
+    def __init__(self, rows, before, after):
         super().__init__()
-        self.tables = nn.ParameterList(nn.Parameter(torch.rand(count, WIDTH) * 2 - 1, requires_grad=False) for count in rows)
-        self.bottom = nn.Sequential(*perceptron(NUMBERS, 512, 256, 64, WIDTH))
+        width = before[-1]
+        self.tables = nn.ParameterList(nn.Parameter(torch.empty(count, width).uniform_(-1, 1), requires_grad=False) for count in rows)
+        self.bottom = nn.Sequential(*perceptron(*before))
         vectors = len(rows) + 1
-        self.top = nn.Sequential(*perceptron(vectors * (vectors - 1) // 2 + WIDTH, 512, 256), nn.Linear(256, 1), nn.Flatten(0))
+        self.top = nn.Sequential(*perceptron(vectors * (vectors - 1) // 2 + width, *after), nn.Linear(after[-1], 1), nn.Flatten(0))
         self.register_buffer("pairs", torch.tril_indices(vectors, vectors, -1), persistent=False)
 
     def forward(self, numbers, picked):
@@ -39,16 +43,17 @@ class Dlrm(nn.Module):
 
 def main():
     parser = training.parser(__doc__, batch=2048, optimizer="sgd", what="clicks")
+    parser.add_argument("--size", choices=SIZES, default="kaggle", help="(default %(default)s)")
     parser.add_argument("--most-rows", type=int, default=max(ROWS), help="no table has more (default: all of their rows)")
     options = parser.parse_args()
 
     rows = [min(count, options.most_rows) for count in ROWS]
-    model = training.built(options, lambda: Dlrm(rows))
+    model = training.built(options, lambda: Dlrm(rows, *SIZES[options.size]))
     optimizer = training.OPTIMIZERS[options.optimizer](weight for weight in model.parameters() if weight.requires_grad)
     rate = optimizer.param_groups[0]["lr"]
 
     def step():
-        numbers = torch.rand(options.batch, NUMBERS, device=options.device)
+        numbers = torch.rand(options.batch, SIZES[options.size][0][0], device=options.device)
         words = [torch.randint(count, (options.batch,), device=options.device) for count in rows]
         clicked = torch.randint(2, (options.batch,), device=options.device).float()
         picked = [table[word].requires_grad_() for table, word in zip(model.tables, words)]
