@@ -53,7 +53,7 @@ def attention_option(options):
 
 
 def causal_mask(length, device):
-    """Hides each word from those before it. Left to itself, transformers would read values to find out whether there is anything else to hide."""
+    """Hides from each word those after it. Left to itself, transformers would read values to find out whether there is anything else to hide."""
     return torch.full((1, 1, length, length), torch.finfo(torch.float32).min, device=device).triu(1)
 
 

@@ -60,8 +60,10 @@ def printed(folder, script, options):
     try:
         with contextlib.redirect_stdout(output):
             runpy.run_path(sys.argv[0], run_name="__main__")
-    except SystemExit as said:  # It cannot import a library, and says which. That those can be imported which it has installed, ./test checks.
-        skip(said)
+    except SystemExit as ended:
+        if not isinstance(ended.code, str):
+            raise
+        skip(ended)  # It cannot import a library, and says which. That it can import those which it has installed, ./test checks.
     return [line.split() for line in output.getvalue().splitlines()]
 
 
