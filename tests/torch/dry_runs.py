@@ -61,6 +61,7 @@ def it_is_the_trace_of_a_real_run(spillway, model):
     lived = [collections.Counter(lives(recorded)) for recorded in (real, dry)]
     only = [lived[0] - lived[1], lived[1] - lived[0]]
     check(model != "cnn" or not only[0] and not only[1], *only)
+    check(all(tensor["kind"] != "workspace" for tensor in dry["tensors"]), dry["tensors"])
     area = [sum(size * (last + 1 - first) for first, last, size in lives(recorded)) for recorded in (real, dry)]
     check(abs(area[0] - area[1]) <= area[0] / 50, area)
     check(abs(peak(real) - peak(dry)) <= peak(real) / 100, peak(real), peak(dry))
