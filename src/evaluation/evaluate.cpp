@@ -9,6 +9,7 @@
 #include "evaluation/cold_start.h"
 #include "plan/validate.h"
 #include "report/table.h"
+#include "trace/text_of.h"
 
 namespace spillway {
 namespace {
@@ -32,7 +33,7 @@ Result<> run(Evaluation& evaluation, const Policy& policy, const Case& input, co
   evaluation.simulating_seconds = seconds_since(begin);
   if (evaluation.result.feasible) evaluation.plan.predicted_seconds = seconds(evaluation.result.iteration);
   if (timeline != nullptr && evaluation.result.feasible) {
-    timeline->trace_name = input.loaded.trace.name;
+    timeline->trace_name = titled_name(input.loaded.trace);
     timeline->trace_hash = input.loaded.hash;
     timeline->policy = evaluation.plan.policy;
     timeline->machine = text_of(input.machine);

@@ -5,6 +5,7 @@
 
 #include "analysis/lifetimes.h"
 #include "analysis/timeline.h"
+#include "trace/text_of.h"
 
 namespace spillway {
 
@@ -52,7 +53,7 @@ RunTimeline unlimited_timeline(const Trace& trace, const std::string& hash) {
   const Lifetimes lifetimes = analyse_lifetimes(trace);
   const Timeline ideal = ideal_timeline(trace);
   RunTimeline result{
-      .trace_name = trace.name, .trace_hash = hash, .iteration = ideal.iteration, .ideal = ideal.iteration};
+      .trace_name = titled_name(trace), .trace_hash = hash, .iteration = ideal.iteration, .ideal = ideal.iteration};
   Bytes live;
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];

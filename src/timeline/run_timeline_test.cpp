@@ -70,6 +70,9 @@ TEST(RunTimeline, WithAllMemoryNothingMoves) {
   EXPECT_EQ(timeline.tensors[0].at_start.device, 3_MiB);
   EXPECT_EQ(timeline.lives, (std::vector<PlayedLife>{{Nanos{5}, {1}, true}, {Nanos{15}, {1}, false}}));
   EXPECT_EQ(timeline.levels.size(), 3u);
+  EXPECT_EQ(timeline.trace_name, "t");
+  trace.estimated = "roofline, a100";
+  EXPECT_EQ(unlimited_timeline(trace, "hash").trace_name, "t (times estimated: roofline, a100)");
 }
 
 }  // namespace

@@ -56,4 +56,8 @@ std::string in_brackets(const std::string& name) {
   return " ('" + name.substr(0, kShown) + (name.size() > kShown ? "…" : "") + "')";
 }
 
+std::string titled_name(const Trace& trace) {
+  return trace.estimated.empty() ? trace.name : trace.name + " (times estimated: " + trace.estimated + ")";
+}
+
 }  // namespace spillway

@@ -20,6 +20,10 @@ std::string_view to_text(Phase phase);
 std::optional<TensorKind> tensor_kind(std::string_view text);
 std::optional<Phase> phase(std::string_view text);
 
+// "bert", or "bert (times estimated: roofline, a100)": for what is drawn of its times, which must not be taken for
+// measured ones.
+std::string titled_name(const Trace& trace);
+
 // " ('conv1')" for errors, or nothing for no name. Cut: what is wrong stands behind it and must be seen.
 std::string in_brackets(const std::string& name);
 
