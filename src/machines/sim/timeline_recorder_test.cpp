@@ -81,9 +81,10 @@ TEST(TimelineRecorder, TransfersOfOneUrgencyTakeTurnsOnTheirWay) {
   std::size_t queued = 0;
   for (const PlayedTransfer& one : turns.timeline.transfers) {
     queued += one.begin > one.queued ? 1 : 0;
-    for (const PlayedTransfer& other : turns.timeline.transfers)
-      if (&one < &other && one.from == other.from && one.to == other.to && one.urgency == other.urgency)
-        EXPECT_TRUE(one.end <= other.begin || other.end <= one.begin) << one.begin.value << " " << other.begin.value;
+    for (const PlayedTransfer& other : turns.timeline.transfers) {
+      if (&one >= &other || one.from != other.from || one.to != other.to || one.urgency != other.urgency) continue;
+      EXPECT_TRUE(one.end <= other.begin || other.end <= one.begin) << one.begin.value << " " << other.begin.value;
+    }
   }
   EXPECT_GT(queued, 0u);
 }
