@@ -23,6 +23,7 @@ struct ReproduceOptions {
   std::string paper, figure, traces = ".", output, cache;
   unsigned jobs = 0;
   bool no_cache = false;
+  bool no_reasons = false;
   bool json = false;
 };
 
@@ -40,13 +41,13 @@ std::string cache_folder(const ReproduceOptions& options) {
 }
 
 Result<int> run(const ReproduceOptions& options) {
-  if (!options.output.empty()) TRY_VOID(check_new_file(options.output, {}));
+  if (!options.output.empty()) TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
   TRY(Paper paper, paper_by_name(options.paper));
   TRY(TracesAtHand at_hand, read_traces(paper, options.traces));
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,
-      reproduce(std::move(paper), options.figure, std::move(at_hand),
+      reproduce(std::move(paper), {.figure = options.figure, .explains_why = !options.no_reasons}, std::move(at_hand),
                 {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
                 [&](std::size_t done, std::size_t all) {
                   if (!progress) progress = std::make_unique<Progress>("simulating", all);
@@ -78,6 +79,8 @@ void add_reproduce_command(CLI::App& app, int& status) {
                       "keep results in this folder; default: spillway/reproduce in "
                       "$XDG_CACHE_HOME or ~/.cache");
   command->add_flag("--no-cache", options->no_cache, "simulate all anew, and keep nothing")->excludes("--cache");
+  command->add_flag("--no-reasons", options->no_reasons,
+                    "leave out the experiments that explain differences: most of the time");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

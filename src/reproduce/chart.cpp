@@ -49,7 +49,7 @@ std::string bar(const BarRow& row, const std::vector<BarPart>& parts, double y, 
     x += width;
   }
   // What the parts of one bar add up to says nothing where they are percent of a whole.
-  if (parts.size() == 1 || unit.find('%') == std::string_view::npos)
+  if (parts.size() == 1 || (!parts.empty() && unit.find('%') == std::string_view::npos))
     svg += text_at(x + 4, y + kBar - 2, "start", is_published ? "value hollow" : "value", number_text(sum));
   return svg;
 }

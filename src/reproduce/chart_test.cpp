@@ -60,6 +60,14 @@ TEST(BarChart, SaysWhyThereIsNoBar) {
   EXPECT_NE(svg.find(">fails</text>"), std::string::npos) << svg;
 }
 
+TEST(BarChart, WhatWasNotPublishedIsNotZero) {
+  const std::string svg = svg_of(BarChart{
+      .title = "t",
+      .unit = "GB",
+      .rows = {{.label = "A", .ours = {{.name = "", .value = 3, .colour = 0}}, .published = {}, .instead = ""}}});
+  EXPECT_EQ(svg.find("0.00"), std::string::npos) << svg;
+}
+
 TEST(LineChart, PointsLieWhereTheirValuesAre) {
   const std::string svg = svg_of(LineChart{
       .title = "t",

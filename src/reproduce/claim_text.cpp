@@ -72,9 +72,10 @@ std::string reason_text(const JudgedReason& reason, const std::string& unit) {
 std::string reason_text(const JudgedClaim& claim, const std::string& unit) {
   if (claim.verdict == Verdict::not_judged) return "";
   if (claim.verdict == Verdict::holds) return "";
-  std::string text;
+  std::string text = claim.spec.known;
   for (const JudgedReason& reason : claim.reasons) text += (text.empty() ? "" : " ") + reason_text(reason, unit);
-  return text.empty() ? "Not found." : text;
+  if (!text.empty()) return text;
+  return claim.spec.reasons.empty() ? "Not found." : "Not looked for.";
 }
 
 }  // namespace spillway

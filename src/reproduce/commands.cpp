@@ -97,6 +97,8 @@ std::string machines_text(std::span<const Experiment> experiments) {
     add_once(texts, experiment.overrides.empty()
                         ? experiment.machine
                         : fmt::format("{} with {}", experiment.machine, fmt::join(experiment.overrides, ", ")));
+  if (texts.size() > kMostLines)
+    return fmt::format("{} of them, from {} to {}", texts.size(), texts.front(), texts.back());
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 

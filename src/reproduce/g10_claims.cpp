@@ -42,6 +42,15 @@ std::vector<StatementSpec> better_by(const std::string& policy, const std::strin
   return {direction, size};
 }
 
+// Model by model, which is less, and by how much.
+std::vector<StatementSpec> fewer_by(const std::string& policy, const std::string& other) {
+  StatementSpec direction = beats(policy, other), size = direction;
+  size.relation = Relation::near;
+  size.bound = std::nullopt;
+  size.tolerance = 0.1;
+  return {direction, size};
+}
+
 std::vector<StatementSpec> beats_all(const std::string& policy, const std::vector<std::string>& others) {
   std::vector<StatementSpec> statements;
   for (const std::string& other : others) statements.push_back(beats(policy, other));
@@ -57,9 +66,11 @@ ReasonSpec dead_pages() {
           .instead = "uvm:pool=1"};
 }
 ReasonSpec dead_pages_deepum() {
-  return {.text = "The same of DeepUM+, which knows nothing of dead tensors in the artifact",
-          .policy = "DeepUM+",
-          .instead = "deepum-faults:pool=1,invalidate=0"};
+  return {
+      .text = "DeepUM+ knows nothing of dead tensors in the artifact. What moves there moves with PyTorch's pool, too",
+      .policy = "DeepUM+",
+      .instead = "deepum-faults:pool=1,invalidate=0",
+      .only = {"BERT-256", "ViT-1280"}};
 }
 ReasonSpec flashneuron_room() {
   return {.text =
@@ -69,25 +80,24 @@ ReasonSpec flashneuron_room() {
           .overrides = {"device.memory=42.25GiB", "ssd.write=3.2GB/s"},
           .only = {"BERT-256"}};
 }
-ReasonSpec gds_memory() {
-  return {.text = "The artifact gives G10-GDS four times the device's memory",
-          .policy = "G10-GDS",
-          .overrides = {"device.memory=160GiB"}};
-}
-ReasonSpec host_memory() {
-  return {.text =
-              "The artifact gives G10-Host four times the device's memory. That does not explain "
-              "why it is slower there",
-          .policy = "G10-Host",
-          .overrides = {"device.memory=160GiB"}};
+ReasonSpec gds_writes() {
+  return {
+      .text =
+          "The SSD writes at 3.0 GB/s as in Table 2, and at 3.2 in the artifact. That also gives G10-GDS four times "
+          "the device's memory, and the plan 40 GB",
+      .policy = "G10-GDS",
+      .overrides = {"ssd.write=3.2GB/s"}};
 }
 ReasonSpec planned_once() {
-  return {.text =
-              "Where the link out is full, g10 plans again with the waits. Algorithm 1 as "
-              "published leaves them to page faults",
-          .policy = "G10",
-          .instead = "g10-once",
-          .only = {"ViT-1280"}};
+  return {
+      .text =
+          "Where the link out is full, g10 plans again with the waits. Algorithm 1 as published leaves them to page "
+          "faults. In the artifact these cost their bytes alone, the device has 40 GB, and the SSD writes at 3.2 "
+          "GB/s",
+      .policy = "G10",
+      .instead = "g10-once",
+      .overrides = {"fault.cost=0us", "device.memory=40GB", "ssd.write=3.2GB/s"},
+      .only = {"ViT-1280"}};
 }
 
 std::vector<ClaimSpec> about_traces() {
@@ -111,7 +121,9 @@ std::vector<ClaimSpec> about_traces() {
        .statements = {of_trace("active, mean %", Over::each_model, Relation::at_most, 10, 0, "%"),
                       of_trace("active, mean %", Over::mean_of_models, Relation::near, 1, 0.5, "%"),
                       of_trace("kernels below 10 %, %", Over::each_model, Relation::at_least, 90, 0, "%"),
-                      of_trace("largest kernel, GB", Over::most_of_models, Relation::near, 5.7, 0.1, "GB")}},
+                      of_trace("largest kernel, GB", Over::most_of_models, Relation::near, 5.7, 0.1, "GB")},
+       .known = "The largest kernel is the artifact's own, of ResNet152 with batch 1280. The paper does not name the "
+                "batches of figure 2."},
       {.id = "long-inactivity",
        .figure = "3",
        .claim = "Most tensors are not used for far longer than an SSD's latency.",
@@ -163,7 +175,7 @@ std::vector<ClaimSpec> about_throughput() {
        .claim = "Planned moves to host memory and SSD, without unified memory, are faster than DeepUM+.",
        .published = "1.23×, the mean of five models",
        .statements = better_by(host, deepum),
-       .reasons = {dead_pages_deepum(), host_memory()}},
+       .reasons = {dead_pages_deepum()}},
       {.id = "flashneuron-over-uvm",
        .figure = "11",
        .claim = "FlashNeuron is faster than Base UVM.",
@@ -207,7 +219,7 @@ std::vector<ClaimSpec> about_throughput() {
                        .bound = 1,
                        .tolerance = 0,
                        .only = {"ResNet152-1280"}}},
-       .reasons = {gds_memory(), dead_pages_deepum()}},
+       .reasons = {gds_writes(), dead_pages_deepum()}},
   };
 }
 
@@ -248,15 +260,20 @@ std::vector<ClaimSpec> about_time_and_traffic() {
                                 .bound = 1,
                                 .tolerance = 0,
                                 .only = {"BERT-256", "ViT-1280"}});
-  return {stall,
-          {.id = "few-slow-kernels",
-           .figure = "13",
-           .claim = "Few kernels are slowed under G10, more under FlashNeuron and DeepUM+, most under Base UVM.",
-           .published = "G10 1–6 %, FlashNeuron and DeepUM+ 4–30 %, Base UVM over 50 % of the kernels",
-           .statements = {at_most(g10, 6), at_least(fn, 4), at_most(fn, 30), at_least(deepum, 4), at_most(deepum, 30),
-                          at_least(uvm, 50)},
-           .reasons = {dead_pages()}},
-          traffic};
+  ReasonSpec pages = dead_pages();
+  pages.part = "host";
+  traffic.reasons = {pages};
+  return {
+      stall,
+      {.id = "few-slow-kernels",
+       .figure = "13",
+       .claim = "Few kernels are slowed under G10, more under FlashNeuron and DeepUM+, most under Base UVM.",
+       .published = "G10 1–6 %, FlashNeuron and DeepUM+ 4–30 %, Base UVM over 50 % of the kernels",
+       .statements = {at_most(g10, 6), at_least(fn, 4), at_most(fn, 30), at_least(deepum, 4), at_most(deepum, 30),
+                      at_least(uvm, 50)},
+       .reasons = {dead_pages()},
+       .known = "Not found why so few kernels are slowed under Base UVM: moving what is dead slows only some more."},
+      traffic};
 }
 
 std::vector<ClaimSpec> about_sensitivity() {
@@ -298,34 +315,18 @@ std::vector<ClaimSpec> about_sensitivity() {
        .figure = "7.7a",
        .claim = "G10 writes less to the SSD than FlashNeuron.",
        .published = "2.20× less",
-       .statements = {{.what = "FlashNeuron / G10",
-                       .policy = fn,
-                       .over = g10,
-                       .relation = Relation::at_least,
-                       .bound = 1,
-                       .tolerance = kTie},
-                      {.what = "FlashNeuron / G10",
-                       .policy = fn,
-                       .over = g10,
-                       .models = Over::mean_of_models,
-                       .bound = 2.20,
-                       .tolerance = 0.1}}},
+       .statements = fewer_by(fn, g10),
+       .known =
+           "G10 sends nearly all of the bytes of BERT and ViT to host memory here, and about a quarter to the SSD in "
+           "the artifact. The paper's mean follows from none of its figures."},
       {.id = "fewer-writes-deepum",
        .figure = "7.7a",
        .claim = "G10 writes less to the SSD than DeepUM+.",
        .published = "1.37× less",
-       .statements = {{.what = "DeepUM+ / G10",
-                       .policy = deepum,
-                       .over = g10,
-                       .relation = Relation::at_least,
-                       .bound = 1,
-                       .tolerance = kTie},
-                      {.what = "DeepUM+ / G10",
-                       .policy = deepum,
-                       .over = g10,
-                       .models = Over::mean_of_models,
-                       .bound = 1.37,
-                       .tolerance = 0.1}}},
+       .statements = fewer_by(deepum, g10),
+       .known =
+           "DeepUM+ fills host memory first. So with BERT and ViT it writes nothing to the SSD, in the artifact, too. "
+           "The paper's mean follows from none of its figures."},
       {.id = "ssd-life",
        .figure = "7.7b",
        .claim = "The SSD endures years of training without a pause.",

@@ -215,7 +215,8 @@ FigureSpec figure_19() {
 }
 
 // Section 7.7 has no figure.
-FigureSpec section_7_7(std::string id, std::string title, std::string unit, Measure measure) {
+FigureSpec section_7_7(std::string id, std::string title, std::string unit, Measure measure,
+                       std::optional<double> (*published)(std::string_view model, std::string_view policy)) {
   FigureSpec figure{.id = std::move(id),
                     .title = std::move(title),
                     .unit = std::move(unit),
@@ -227,8 +228,11 @@ FigureSpec section_7_7(std::string id, std::string title, std::string unit, Meas
     for (const Design& design : kFour) {
       Experiment with = experiment(model, design);
       with.machine = "a100-flash";
-      figure.series.push_back(
-          {.model = model.id, .policy = design.name, .measure = measure, .points = {{.experiment = std::move(with)}}});
+      figure.series.push_back({.model = model.id,
+                               .policy = design.name,
+                               .measure = measure,
+                               .points = {{.experiment = std::move(with),
+                                           .published = published ? published(model.id, design.name) : std::nullopt}}});
     }
   return figure;
 }
@@ -245,8 +249,8 @@ std::vector<FigureSpec> g10_figures() {
           figure_16(),
           figure_18(),
           figure_19(),
-          section_7_7("7.7a", "Bytes written to the SSD", "GB an iteration", &ssd_written_gigabytes),
-          section_7_7("7.7b", "How long the SSD endures", "years", &flash_years)};
+          section_7_7("7.7a", "Bytes written to the SSD", "GB an iteration", &ssd_written_gigabytes, &g10_ssd_writes),
+          section_7_7("7.7b", "How long the SSD endures", "years", &flash_years, nullptr)};
 }
 
 }  // namespace spillway

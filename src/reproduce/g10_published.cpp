@@ -187,6 +187,11 @@ std::optional<double> g10_figure_14(std::string_view model, std::string_view pol
   return (row->values[2 * *at] + row->values[2 * *at + 1]) * kPage / 1e9;
 }
 
+std::optional<double> g10_ssd_writes(std::string_view model, std::string_view policy) {
+  const Row* row = find(kFigure14, model, policy, 0);
+  return row == nullptr ? std::nullopt : std::optional(row->values[1] * kPage / 1e9);
+}
+
 std::optional<double> g10_figure_16(std::string_view model, double host_gb) {
   const Row *row = find(kFigure16, model, "", host_gb), *ideal = find(kFigure11, model, "", 0);
   if (row == nullptr || ideal == nullptr) return std::nullopt;

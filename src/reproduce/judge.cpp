@@ -88,15 +88,18 @@ std::optional<JudgedStatement> judged(const StatementSpec& spec, const FigureRes
   return statement;
 }
 
-// Over models of which both are known, so that ours and theirs are of the same ones.
+// Over models of which both are known, so that ours and theirs are of the same ones. Where nothing is published by
+// model, over all.
 std::optional<JudgedStatement> judged_together(const StatementSpec& spec, const FigureResult& figure,
                                                const std::vector<std::string>& models) {
   double ours = 0, published = 0;
   std::size_t count = 0;
   const bool most = spec.models == Over::most_of_models;
+  const bool is_published = std::ranges::any_of(
+      models, [&](const std::string& model) { return worst(spec, figure, model).second.published.has_value(); });
   for (const std::string& model : models) {
     const auto [label, values] = worst(spec, figure, model);
-    if (values.undecided || !values.ours || (!spec.bound && !values.published)) continue;
+    if (values.undecided || !values.ours || (is_published && !values.published)) continue;
     ours = most ? std::max(ours, *values.ours) : ours + std::log(*values.ours);
     const double theirs = values.published.value_or(1);
     published = most ? std::max(published, theirs) : published + std::log(theirs);

@@ -60,8 +60,9 @@ std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, 
   text += fmt::format("<dt>here</dt><dd>{}</dd>\n", escaped(ours_text(claim)));
   if (claim.verdict != Verdict::holds) {
     text += "<dt>reason</dt><dd>";
-    if (claim.reasons.empty()) text += "Not found.";
+    if (!claim.spec.known.empty()) text += "<p>" + escaped(claim.spec.known) + "</p>";
     for (const JudgedReason& reason : claim.reasons) text += "<p>" + escaped(reason_text(reason, unit)) + "</p>";
+    if (claim.spec.known.empty() && claim.reasons.empty()) text += escaped(reason_text(claim, unit));
     text += "</dd>\n";
   }
   text += "</dl>\n" + statements_of(claim);
@@ -106,8 +107,9 @@ std::string overview_of(const Reproduction& reproduction) {
 std::string counts_of(const Reproduction& reproduction) {
   std::vector<std::string> counts;
   for (const Verdict verdict : {Verdict::holds, Verdict::holds_in_part, Verdict::does_not_hold, Verdict::not_judged})
-    counts.push_back(
-        fmt::format("{} {}", std::ranges::count(reproduction.claims, verdict, &JudgedClaim::verdict), badge(verdict)));
+    counts.push_back(fmt::format("<span class=\"verdict\">{} {}</span>",
+                                 std::ranges::count(reproduction.claims, verdict, &JudgedClaim::verdict),
+                                 badge(verdict)));
   return fmt::format("<p>{}</p>\n", fmt::join(counts, " &nbsp; "));
 }
 

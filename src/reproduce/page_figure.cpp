@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "reproduce/chart.h"
 #include "reproduce/figure_cells.h"
@@ -14,6 +15,12 @@ constexpr unsigned kColours = 8;
 
 unsigned place_of(const std::vector<std::string>& list, const std::string& name) {
   return static_cast<unsigned>(std::ranges::find(list, name) - list.begin()) % kColours;
+}
+
+// Of a stacked bar: sky, green, vermilion, so that the third is what nobody wants.
+unsigned colour_of_part(const std::vector<std::string>& parts, const std::string& part) {
+  constexpr std::array<unsigned, 3> kParts{2, 4, 0};
+  return kParts[place_of(parts, part) % kParts.size()];
 }
 
 std::vector<std::string> parts_of(const FigureResult& figure) {
@@ -43,7 +50,8 @@ BarChart bars_of(const FigureResult& figure, const std::string& model, const std
     if (row == chart.rows.end())
       row = chart.rows.insert(chart.rows.end(),
                               {.label = series.spec.policy, .ours = {}, .published = {}, .instead = ""});
-    const unsigned colour = is_stacked ? place_of(parts, series.spec.part) + 2 : place_of(designs, series.spec.policy);
+    const unsigned colour =
+        is_stacked ? colour_of_part(parts, series.spec.part) : place_of(designs, series.spec.policy);
     for (const PointResult& point : series.points) {
       if (point.infeasible)
         row->instead = "fails";
@@ -78,7 +86,7 @@ std::string bar_panels(const FigureResult& figure, const std::vector<std::string
   if (cells_of(figure).is_any_published) items.push_back(sample_of_bar(6, true) + "published");
   if (figure.spec.chart == ChartKind::stacked_bars)
     for (const std::string& part : parts)
-      items.push_back(sample_of_bar(place_of(parts, part) + 2, false) + escaped(part));
+      items.push_back(sample_of_bar(colour_of_part(parts, part), false) + escaped(part));
   return legend(items) + "<div class=\"panels\">\n" + text + "</div>\n";
 }
 

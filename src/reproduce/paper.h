@@ -94,6 +94,7 @@ struct ClaimSpec {
   std::string published;
   std::vector<StatementSpec> statements = {};
   std::vector<ReasonSpec> reasons = {};
+  std::string known = {};  // a reason that the figure shows by itself, in sentences
   std::string needs = {};  // why it is not judged, if it is not
 };
 

@@ -91,9 +91,9 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) 
   return at_hand;
 }
 
-Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtHand at_hand,
+Result<Reproduction> reproduce(Paper paper, const ReproductionRequest& request, TracesAtHand at_hand,
                                const RunnerOptions& options, const ReproductionProgress& progress) {
-  TRY_VOID(select(paper, figure));
+  TRY_VOID(select(paper, request.figure));
   const Traces& traces = at_hand.traces;
   FactsByModel facts;
   for (const auto& [model, loaded] : traces) facts.emplace(model, loaded.trace);
@@ -106,7 +106,7 @@ Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtH
   // Reasons are run with the figures, so that all of it is one list: whether they are shown, the verdicts say.
   for (const ClaimSpec& claim : paper.claims)
     for (const FigureSpec& one : paper.figures)
-      if (one.id == claim.figure)
+      if (request.explains_why && one.id == claim.figure)
         for (const ReasonSpec& reason : claim.reasons) add(experiments_of(reason, one, traces));
   TRY(RunResult run,
       run_experiments(experiments, traces, options, [&](std::size_t done) { progress(done, experiments.size()); }));
@@ -121,7 +121,8 @@ Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtH
       continue;
     }
     JudgedClaim judged = judge(claim, *of);
-    if (judged.verdict == Verdict::holds_in_part || judged.verdict == Verdict::does_not_hold)
+    const bool needs_reason = judged.verdict == Verdict::holds_in_part || judged.verdict == Verdict::does_not_hold;
+    if (request.explains_why && needs_reason)
       for (const ReasonSpec& reason : claim.reasons) judged.reasons.push_back(judge(reason, *of, run.outcomes));
     std::erase_if(judged.reasons, [](const JudgedReason& reason) { return reason.values.empty(); });
     result.claims.push_back(std::move(judged));

@@ -33,9 +33,14 @@ struct Reproduction {
 // Tells how many of all simulations are done.
 using ReproductionProgress = std::function<void(std::size_t done, std::size_t all)>;
 
-// Simulates what the figures need, judges the claims, and simulates what explains those that do not hold. `figure`:
-// that one and its claims alone; empty: all. Fails if the paper has no such figure.
-Result<Reproduction> reproduce(Paper paper, const std::string& figure, TracesAtHand at_hand,
+struct ReproductionRequest {
+  std::string figure = {};   // that one and its claims alone; empty: all
+  bool explains_why = true;  // runs the experiments behind reasons, too, which take longer than all else
+};
+
+// Simulates what the figures need and what explains differences, and judges the claims. Fails if the paper has no such
+// figure.
+Result<Reproduction> reproduce(Paper paper, const ReproductionRequest& request, TracesAtHand at_hand,
                                const RunnerOptions& options, const ReproductionProgress& progress);
 
 }  // namespace spillway

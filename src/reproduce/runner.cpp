@@ -53,6 +53,21 @@ std::string key_of(const Experiment& experiment, const MachineModel& machine, co
                      experiment.noise_percent, program);
 }
 
+// So that no thread is left alone with one at the end. How long one takes is a guess: pages take longer than plans, and
+// more bytes longer than fewer.
+void start_with_longest(std::vector<Experiment>& experiments, const Traces& traces) {
+  std::map<std::string, std::uint64_t> bytes;
+  for (const auto& [model, loaded] : traces)
+    for (const Tensor& tensor : loaded.trace.tensors) bytes[model] += tensor.bytes.value;
+  const auto guess = [&](const Experiment& one) {
+    constexpr std::uint64_t kPaging = 4, kPool = 32;
+    const auto policy = policy_by_name(one.policy);
+    const bool has_pool = one.policy.find("pool=1") != std::string::npos;
+    return bytes.at(one.model) * (has_pool ? kPool : policy && policy->plan == nullptr ? kPaging : 1);
+  };
+  std::ranges::stable_sort(experiments, [&](const Experiment& a, const Experiment& b) { return guess(a) > guess(b); });
+}
+
 // Runs what is left of the list, one after the other; several do so at a time.
 class Workers {
  public:
@@ -126,14 +141,9 @@ Result<RunResult> run_experiments(std::span<const Experiment> experiments, const
     std::error_code none;
     std::filesystem::create_directories(options.cache_folder, none);
   }
-  // The longest first, as far as bytes tell, so that no thread is left alone with one at the end.
   const std::set<Experiment> distinct(experiments.begin(), experiments.end());
   std::vector<Experiment> ordered(distinct.begin(), distinct.end());
-  std::map<std::string, Bytes> bytes;
-  for (const auto& [model, loaded] : traces)
-    for (const Tensor& tensor : loaded.trace.tensors) bytes[model] += tensor.bytes;
-  std::ranges::stable_sort(
-      ordered, [&](const Experiment& a, const Experiment& b) { return bytes.at(a.model) > bytes.at(b.model); });
+  start_with_longest(ordered, traces);
   const std::size_t count = ordered.size();
   Workers workers(std::move(ordered), traces, options, progress);
   std::vector<std::jthread> threads;
