@@ -4,9 +4,13 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/command.h"
+#include "import/chakra.h"
 #include "import/dtr.h"
+#include "import/triosim.h"
 #include "trace/compressed.h"
 #include "trace/format.h"
 #include "trace/g10.h"
@@ -14,30 +18,76 @@
 namespace spillway {
 namespace {
 
+using Files = std::vector<std::string>;
+
 struct ImportOptions {
-  std::string path, output;
+  Files files;
+  std::string output;
 };
 
-// A kind of file: the sub-command's name and help, the file that a path means, and its reader.
+// A kind of file: the sub-command's name and help, how many it takes, and their reader.
 struct Kind {
-  const char *name, *summary, *example, *inferred, *path;
-  Result<std::string> (*file)(const std::string& path);
-  Result<Trace> (*read)(const std::string& file);
+  const char *name, *summary, *example, *inferred, *files;
+  int fewest = 1, most = 1;
+  Result<Trace> (*read)(const Files& files);
+  // The file that a path means, if not itself.
+  Result<std::string> (*file)(const std::string& path) = [](const std::string& path) -> Result<std::string> {
+    return path;
+  };
 };
-
-Result<std::string> same(const std::string& path) { return path; }
 
 // What people call the trace: the file's name, without what its kind adds.
 std::string name_of(const std::string& file) {
   std::filesystem::path path(file);
-  while (path.extension() == ".zst" || path.extension() == ".log") path.replace_extension();
+  for (const std::string_view ending : {".zst", ".log", ".json", ".csv"})
+    if (path.extension() == ending) path.replace_extension();
   return path.filename();
 }
 
-Result<Trace> import_dtr(const std::string& file) {
-  TRY(const std::string text, read_maybe_compressed(file, kMostTraceBytes));
-  return parse_dtr(text, file, name_of(file));
+Result<Trace> import_dtr(const Files& files) {
+  TRY(const std::string text, read_maybe_compressed(files[0], kMostTraceBytes));
+  return parse_dtr(text, files[0], name_of(files[0]));
 }
+
+Result<Trace> import_chakra(const Files& files) {
+  if (files.size() < 2)
+    return fail(Errc::usage,
+                fmt::format("cannot import {}: it says which tensors operators use, not when; name the profile of the "
+                            "same run, too: spillway import chakra {} PROFILE.json -o TRACE",
+                            files[0], files[0]));
+  TRY(const std::string record, read_maybe_compressed(files[0], kMostTraceBytes));
+  TRY(const std::vector<EtNode> nodes, parse_execution_trace(record, files[0]));
+  TRY(const std::string profile, read_maybe_compressed(files[1], kMostTraceBytes));
+  TRY(const Kineto kineto, parse_kineto(profile, files[1]));
+  return join_chakra(nodes, kineto, files[0], name_of(files[0]));
+}
+
+Result<Trace> import_kineto(const Files& files) {
+  if (files.size() < 2)
+    return fail(Errc::usage,
+                fmt::format("cannot import {}: a profile says when operators run and how much memory they make. Which "
+                            "tensors they use is not in it: 'Input Dims' are shapes without addresses. Record an "
+                            "execution trace of the same run, too: torch.profiler.profile(..., "
+                            "execution_trace_observer=ExecutionTraceObserver().register_callback(\"et.json\")), then "
+                            "spillway import kineto {} et.json -o TRACE",
+                            files[0], files[0]));
+  return import_chakra({files[1], files[0]});
+}
+
+Result<Trace> import_triosim(const Files& files) {
+  TRY(const std::string operators, read_maybe_compressed(files[0], kMostTraceBytes));
+  TRY(const std::string tensors, read_maybe_compressed(files[1], kMostTraceBytes));
+  return parse_triosim(operators, tensors, files[0], files[1], name_of(files[0]));
+}
+
+constexpr const char* kPyTorch =
+    "Record both at once:\n"
+    "  et = torch.profiler.ExecutionTraceObserver().register_callback(\"et.json\")\n"
+    "  with torch.profiler.profile(profile_memory=True, record_shapes=True, execution_trace_observer=et) as prof:\n"
+    "      train_one_iteration()\n"
+    "  prof.export_chrome_trace(\"profile.json\")\n"
+    "Kernels are the outermost operators. The execution trace says which tensors they use, the profile when, and when\n"
+    "memory is freed. On a GPU a kernel takes the time of all that its operator launched.";
 
 constexpr Kind kKinds[] = {
     {.name = "g10",
@@ -45,23 +95,46 @@ constexpr Kind kKinds[] = {
      .example = "spillway import g10 results/BERT/statistics -o bert.trace.zst",
      .inferred = "Phases are read from the kernels' names; a tensor dies after its last use; one whose first use is a "
                  "read is an input.",
-     .path = "a kernels.config, the same as .zst, or its folder",
-     .file = g10_file,
-     .read = import_g10},
+     .files = "a kernels.config, the same as .zst, or its folder",
+     .read = [](const Files& files) { return import_g10(files[0]); },
+     .file = g10_file},
     {.name = "dtr",
      .summary = "A log of DTR's prototype, as its simulator simrd reads it",
      .example = "spillway import dtr logs/unet-6-default.log -o unet.trace.zst",
      .inferred = "The iteration begins at START. Constants that have a name at the end are weights, the others inputs; "
                  "what is mutated is changed in place; calls that only make views are the host's time.",
-     .path = "a .log with a JSON object on each line, or the same as .zst",
-     .file = same,
+     .files = "a .log with a JSON object on each line, or the same as .zst",
      .read = import_dtr},
+    {.name = "kineto",
+     .summary = "A profile of PyTorch's (Kineto, a Chrome trace) and the execution trace of the same run",
+     .example = "spillway import kineto profile.json et.json -o model.trace.zst",
+     .inferred = kPyTorch,
+     .files = "the profile, then the execution trace",
+     .most = 2,
+     .read = import_kineto},
+    {.name = "chakra",
+     .summary = "An execution trace of PyTorch's (a Chakra host trace) and the profile of the same run",
+     .example = "spillway import chakra et.json profile.json -o model.trace.zst",
+     .inferred = kPyTorch,
+     .files = "the execution trace, then the profile",
+     .most = 2,
+     .read = import_chakra},
+    {.name = "triosim",
+     .summary = "A pair of tables of TrioSim",
+     .example = "spillway import triosim resnet50/trace.csv resnet50/tensor.csv -o resnet50.trace.zst",
+     .inferred = "What an operator is not given, it makes; one whose name ends in _ changes its results in place.",
+     .files = "trace.csv, then tensor.csv",
+     .fewest = 2,
+     .most = 2,
+     .read = import_triosim},
 };
 
 Result<int> import_file(const Kind& kind, const ImportOptions& options) {
-  TRY(const std::string input, kind.file(options.path));
-  TRY_VOID(check_new_file(options.output, {input}));
-  TRY(const Trace trace, kind.read(input));
+  for (const std::string& path : options.files) {
+    TRY(const std::string file, kind.file(path));
+    TRY_VOID(check_new_file(options.output, {file}));
+  }
+  TRY(const Trace trace, kind.read(options.files));
   TRY_VOID(save_trace(options.output, trace));
   return print(fmt::format("{}: {} kernels, {} tensors; next: spillway show {}\n", options.output, trace.kernels.size(),
                            trace.tensors.size(), options.output));
@@ -78,7 +151,7 @@ void add_import_command(CLI::App& app, int& status) {
     CLI::App* command = import->add_subcommand(kind.name, kind.summary);
     command->footer(fmt::format("Example:\n  {}\n{}", kind.example, kind.inferred));
     auto options = std::make_shared<ImportOptions>();
-    command->add_option("PATH", options->path, kind.path)->required();
+    command->add_option("FILE", options->files, kind.files)->required()->expected(kind.fewest, kind.most);
     command->add_option("-o,--output", options->output, "the trace to write; compressed if it ends in .zst")
         ->required();
     command->callback([options, &kind, &status] { status = finish(import_file(kind, *options)); });

@@ -75,6 +75,8 @@ void Assembly::write(TensorId tensor) {
     trace_.kernels.back().writes.push_back({.tensor = tensor, .end = {}});
 }
 
+Phase Assembly::first_phase(TensorId tensor) const { return trace_.kernels[uses_[tensor.value].first.value()].phase; }
+
 void Assembly::shape(Sizes sizes) {
   CHECK(!trace_.kernels.empty());
   size_ += 1 + sizes.size();

@@ -42,6 +42,7 @@ class Assembly {
   bool used(TensorId tensor) const { return uses_[tensor.value].first.has_value(); }
   bool written(TensorId tensor) const { return uses_[tensor.value].written; }
   bool read_first(TensorId tensor) const { return uses_[tensor.value].read_first; }
+  Phase first_phase(TensorId tensor) const;  // of the kernel that uses it first; it is used
   // More than any honest file has: the reader then refuses it.
   bool too_large() const { return size_ > kMostImported; }
 

@@ -1,0 +1,27 @@
+// PyTorch's execution traces and profiles, one after the other with a line "----" between: any bytes are an error or a
+// valid trace.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "import/chakra.h"
+#include "trace/validate.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace spillway;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  constexpr std::string_view kBetween = "\n----\n";
+  const std::size_t end = text.find(kBetween);
+  if (end == std::string_view::npos) return 0;
+  const auto nodes = parse_execution_trace(text.substr(0, end), "input");
+  const auto kineto = parse_kineto(text.substr(end + kBetween.size()), "input");
+  if (!nodes || !kineto) {
+    CHECK(nodes || !nodes.error().message.empty());
+    CHECK(kineto || !kineto.error().message.empty());
+    return 0;
+  }
+  const auto trace = join_chakra(*nodes, *kineto, "input", "fuzz");
+  CHECK(trace ? validate(*trace, "output").has_value() : !trace.error().message.empty());
+  return 0;
+}
