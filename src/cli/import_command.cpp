@@ -37,7 +37,7 @@ struct Kind {
 };
 
 // What people call the trace: the file's name, without what its kind adds.
-std::string name_of(const std::string& file) {
+std::string name_of_file(const std::string& file) {
   std::filesystem::path path(file);
   for (const std::string_view ending : {".zst", ".log", ".json", ".csv"})
     if (path.extension() == ending) path.replace_extension();
@@ -46,7 +46,7 @@ std::string name_of(const std::string& file) {
 
 Result<Trace> import_dtr(const Files& files) {
   TRY(const std::string text, read_maybe_compressed(files[0], kMostTraceBytes));
-  return parse_dtr(text, files[0], name_of(files[0]));
+  return parse_dtr(text, files[0], name_of_file(files[0]));
 }
 
 Result<Trace> import_chakra(const Files& files) {
@@ -59,7 +59,7 @@ Result<Trace> import_chakra(const Files& files) {
   TRY(const std::vector<EtNode> nodes, parse_execution_trace(record, files[0]));
   TRY(const std::string profile, read_maybe_compressed(files[1], kMostTraceBytes));
   TRY(const Kineto kineto, parse_kineto(profile, files[1]));
-  return join_chakra(nodes, kineto, files[0], name_of(files[0]));
+  return join_chakra(nodes, kineto, files[0], name_of_file(files[0]));
 }
 
 Result<Trace> import_kineto(const Files& files) {
@@ -77,7 +77,7 @@ Result<Trace> import_kineto(const Files& files) {
 Result<Trace> import_triosim(const Files& files) {
   TRY(const std::string operators, read_maybe_compressed(files[0], kMostTraceBytes));
   TRY(const std::string tensors, read_maybe_compressed(files[1], kMostTraceBytes));
-  return parse_triosim(operators, tensors, files[0], files[1], name_of(files[0]));
+  return parse_triosim(operators, tensors, files[0], files[1], name_of_file(files[0]));
 }
 
 constexpr const char* kPyTorch =
