@@ -181,7 +181,8 @@ class Joiner {
       assembly_.read(id);
       if (!tensor->sizes.empty()) assembly_.shape(tensor->sizes);
     }
-    for (const EtTensor* tensor : uses.writes) assembly_.write(outside(*tensor));
+    for (const EtTensor* tensor : uses.writes)
+      if (kernel) assembly_.write(outside(*tensor));
     std::unordered_map<std::uint64_t, std::size_t> made;  // in births_, by storage
     for (const EtTensor* tensor : uses.makes) {
       if (made.try_emplace(tensor->storage, births_.size()).second) {

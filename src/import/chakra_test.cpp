@@ -147,6 +147,17 @@ TEST(Chakra, OnAGpuKernelsTakeTheTimeOfWhatTheyLaunch) {
   EXPECT_TRUE(none.error().message.contains("ProfilerActivity.CUDA")) << none.error().message;
 }
 
+TEST(Chakra, WhatOnlyGivesMemoryAgainWritesNothing) {
+  auto record = nodes();
+  record.push_back(node(9, 2, "aten::empty", "aten::empty.out(int[] size, *, Tensor(a!) out) -> Tensor(a!)",
+                        "[1]," + tensor(59, 69, 1), tensor(59, 69, 1)));
+  auto profile = events();
+  profile.push_back(ran(9, "aten::empty", 90, 5));
+  const auto trace = import(record, profile);
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->kernels.size(), 5u);
+}
+
 TEST(Chakra, OldProfilesAreJoinedByOrder) {
   auto profile = events();
   for (std::string& event : profile)
