@@ -9,6 +9,8 @@
 namespace spillway {
 namespace {
 
+using Json = nlohmann::json;
+
 constexpr int kDeepestList = 24;  // lists of lists of tensors, within a node's inputs
 constexpr std::string_view kGzip = "\x1f\x8b";
 
@@ -17,7 +19,6 @@ constexpr std::string_view kGzip = "\x1f\x8b";
 Result<nlohmann::json> read_json_list(std::string_view json, std::string_view list, const std::string& where,
                                       std::string_view what_to_do,
                                       const std::function<Result<>(const nlohmann::json&)>& each) {
-  using Json = nlohmann::json;
   if (json.starts_with(kGzip))
     return fail(Errc::bad_input, fmt::format("{}: it is compressed with gzip; unpack it with gunzip", where));
   if (nests_deeper(json, kDeepestList))
