@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Makes the dry-run traces of a paper's models, as files that `spillway reproduce` reads: MODEL-BATCH.trace.zst. Nothing is
+computed and no GPU is needed; times are estimates for the machine. What is there already stays as it is."""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Model(NamedTuple):
+    script: str
+    arguments: tuple
+    name: str  # with {} for the batch
+    batches: dict  # by what the paper calls them
+    ideal_seconds: float = 0  # published, of the only batch; 0: nobody has
+
+
+def batches(*numbers):
+    return {str(number): number for number in numbers}
+
+
+ADAMW = ("--optimizer", "adamw")
+WIKITEXT = ("--task", "wikitext", *ADAMW)
+PAPERS = {  # the machine, and the models
+    # Ideal seconds are those of figure 11 in the expected results of the artifact: cycles at 1.2 GHz.
+    "g10": ("a100", (
+        Model("bert.py", (), "BERT-{}", batches(256), 7.285),
+        Model("vit.py", ("--model", "s32"), "ViT-{}", batches(1280), 3.716),
+        Model("vision.py", ("--model", "inception_v3"), "Inceptionv3-{}", batches(1536), 59.694),
+        Model("vision.py", ("--model", "resnet152"), "ResNet152-{}", batches(1280), 112.589),
+        Model("vision.py", ("--model", "senet154"), "SENet154-{}", batches(1024), 132.870))),
+    "deepum": ("v100-32", (
+        Model("bert.py", WIKITEXT, "BERT-B-{}", batches(29, 30, 31)),
+        Model("dlrm.py", ("--size", "mlperf"), "DLRM-{}", {f"{n}K": n * 1024 for n in (96, 128, 160, 192, 224)}),
+        Model("bert.py", ("--size", "large", *WIKITEXT), "BERT-L-{}", batches(14, 16, 18)),
+        Model("gpt2.py", ("--size", "large"), "GPT-2-L-{}", batches(3, 5, 7)),
+        Model("gpt2.py", ("--size", "xl"), "GPT-2-XL-{}", batches(3, 5, 7)),
+        Model("vision.py", ("--model", "resnet152", "--optimizer", "momentum"), "ResNet152-{}", batches(1280, 1536, 1792)),
+        Model("vision.py", ("--model", "resnet200"), "ResNet200-{}", batches(1024, 1280, 1536)))),
+    "tensile": ("a6000", (
+        Model("vision.py", ("--model", "vgg16"), "VGG-16-{}", batches(16)),
+        Model("vision.py", ("--model", "inception_v3", "--optimizer", "adam"), "Inceptionv3-{}", batches(16)),
+        Model("vision.py", ("--model", "inception_v4"), "Inceptionv4-{}", batches(16)),
+        Model("vision.py", ("--model", "resnet50"), "ResNet-50-{}", batches(16)),
+        Model("vision.py", ("--model", "densenet121"), "DenseNet-121-{}", batches(16)))),
+}
+
+
+class Task(NamedTuple):
+    path: str
+    command: tuple
+
+
+def tasks_of(paper, folder, machine, spillway, only):
+    """One for each trace. Where ideal times are published, another one in the folder `scaled`."""
+    preset, models = PAPERS[paper]
+    tasks = []
+    for model in models:
+        for label, batch in model.batches.items():
+            name = model.name.format(label)
+            script = ("--", sys.executable, os.path.join(HERE, model.script), *model.arguments, "--batch", str(batch), "--device", "meta", "--steps", "4")
+            dry_run = (spillway, "trace", "--dry-run", "--machine", machine or preset)
+            kinds = {name: ()}
+            if model.ideal_seconds:
+                kinds[os.path.join("scaled", name)] = ("--scale-ideal", str(model.ideal_seconds))
+            for place, more in kinds.items():
+                path = os.path.join(folder, place + ".trace.zst")
+                if re.search(only, place):
+                    tasks.append(Task(path, (*dry_run, *more, "-o", path, *script)))
+    return tasks
+
+
+def make(task):
+    """What went wrong, or nothing; and the seconds that it took."""
+    os.makedirs(os.path.dirname(task.path), exist_ok=True)
+    start = time.monotonic()
+    result = subprocess.run(task.command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    return result.stderr.strip() if result.returncode else "", time.monotonic() - start
+
+
+def minutes(seconds):
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("paper", choices=PAPERS)
+    options.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder of the traces; G10's have a folder `scaled`, too, of those "
+                         "stretched to the published ideal times")
+    options.add_argument("--machine", help="a preset or a file: whose times are estimated (default: the paper's)")
+    options.add_argument("--only", metavar="REGEX", default="", help="the traces whose name has this, such as DLRM")
+    options.add_argument("--jobs", type=int, default=1, help="traces at a time (default %(default)s; a large one takes a GiB)")
+    options.add_argument("--spillway", default=shutil.which("spillway") or os.path.join(HERE, "..", "..", "build", "spillway"),
+                         help="the program (default %(default)s)")
+    options = options.parse_args()
+    if not shutil.which(options.spillway):
+        sys.exit(f"{options.spillway} is no program: build Spillway, or say --spillway PATH")
+
+    tasks = tasks_of(options.paper, options.output, options.machine, options.spillway, options.only)
+    if not tasks:
+        sys.exit(f"--only {options.only}: {options.paper} has no such trace")
+    missing = [task for task in tasks if not os.path.exists(task.path)]
+    print(f"{len(tasks) - len(missing)} of {len(tasks)} traces are there", file=sys.stderr)
+    failed, start = 0, time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        running = {pool.submit(make, task): task for task in missing}
+        for done, future in enumerate(concurrent.futures.as_completed(running), 1):
+            error, seconds = future.result()
+            failed += bool(error)
+            left = (time.monotonic() - start) / done * (len(missing) - done)
+            print(f"{done} of {len(missing)}: {running[future].path}, {minutes(seconds)}{', failed' if error else ''}; about {minutes(left)} left", file=sys.stderr)
+            if error:
+                print(error, file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
