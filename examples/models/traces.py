@@ -37,14 +37,14 @@ PAPERS = {  # the machine, and the models
         Model("vision.py", ("--model", "inception_v3"), "Inceptionv3-{}", batches(1536), 59.694),
         Model("vision.py", ("--model", "resnet152"), "ResNet152-{}", batches(1280), 112.589),
         Model("vision.py", ("--model", "senet154"), "SENet154-{}", batches(1024), 132.870))),
-    "deepum": ("v100-32", (
-        Model("bert.py", WIKITEXT, "BERT-B-{}", batches(29, 30, 31)),
-        Model("dlrm.py", ("--size", "mlperf"), "DLRM-{}", {f"{n}K": n * 1024 for n in (96, 128, 160, 192, 224)}),
-        Model("bert.py", ("--size", "large", *WIKITEXT), "BERT-L-{}", batches(14, 16, 18)),
-        Model("gpt2.py", ("--size", "large"), "GPT-2-L-{}", batches(3, 5, 7)),
-        Model("gpt2.py", ("--size", "xl"), "GPT-2-XL-{}", batches(3, 5, 7)),
+    "deepum": ("v100-32", (  # batches of its figure 9, and the largest of its table 3
+        Model("bert.py", WIKITEXT, "BERT-B-{}", batches(29, 30, 31, 256)),
+        Model("dlrm.py", ("--size", "mlperf"), "DLRM-{}", {f"{n}K": n * 1024 for n in (96, 128, 160, 192, 224, 512)}),
+        Model("bert.py", ("--size", "large", *WIKITEXT), "BERT-L-{}", batches(14, 16, 18, 192)),
+        Model("gpt2.py", ("--size", "large"), "GPT-2-L-{}", batches(3, 5, 7, 24)),
+        Model("gpt2.py", ("--size", "xl"), "GPT-2-XL-{}", batches(3, 5, 7, 16)),
         Model("vision.py", ("--model", "resnet152", "--optimizer", "momentum"), "ResNet152-{}", batches(1280, 1536, 1792)),
-        Model("vision.py", ("--model", "resnet200"), "ResNet200-{}", batches(1024, 1280, 1536)))),
+        Model("vision.py", ("--model", "resnet200"), "ResNet200-{}", batches(1024, 1280, 1536, 2304)))),
     "tensile": ("a6000", (
         Model("vision.py", ("--model", "vgg16"), "VGG-16-{}", batches(16)),
         Model("vision.py", ("--model", "inception_v3", "--optimizer", "adam"), "Inceptionv3-{}", batches(16)),

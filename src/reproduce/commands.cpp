@@ -14,7 +14,8 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t kMostLines = 4;  // of commands that are worth pasting one by one
+constexpr std::size_t kMostLines = 4;   // of commands that are worth pasting one by one
+constexpr std::size_t kMostModels = 5;  // the same of each of so many
 
 std::string quoted(const std::string& word) {
   const auto is_plain = [](char c) {
@@ -71,10 +72,12 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
     add_once(group->second.policies, experiment.policy);
     add_once(models, experiment.model);
   }
-  if (groups.size() > kMostLines)
-    return fmt::format("spillway reproduce {} --figure {} --traces {}", paper.name, figure, quoted(at_hand.folder));
+  const std::string itself =
+      fmt::format("spillway reproduce {} --figure {} --traces {}", paper.name, figure, quoted(at_hand.folder));
+  if (groups.size() > kMostLines || models.size() > kMostModels) return itself;
   if (experiments.empty()) {
     for (const auto& [model, path] : at_hand.paths) models.push_back(model);
+    if (models.size() > kMostModels) return itself;
     std::string text = imports(models, at_hand);
     for (const std::string& model : models) text += fmt::format("spillway show {}\n", trace_file(model, at_hand));
     return text.substr(0, text.size() - 1);

@@ -30,6 +30,12 @@ TEST(CommandFor, ManyMachinesAreTheReproductionItself) {
   EXPECT_EQ(command_for(many, at_hand(), some_paper(), "16"), "spillway reproduce p --figure 16 --traces 'my traces'");
 }
 
+TEST(CommandFor, ManyModelsAreTheReproductionItself) {
+  std::vector<Experiment> many;
+  for (const char* model : {"1", "2", "3", "4", "5", "6"}) many.push_back({.model = model, .policy = "g10"});
+  EXPECT_EQ(command_for(many, at_hand(), some_paper(), "16"), "spillway reproduce p --figure 16 --traces 'my traces'");
+}
+
 TEST(CommandFor, WithoutExperimentsTracesAreShown) {
   EXPECT_EQ(command_for({}, at_hand(), some_paper(), "2"),
             "spillway import g10 /tmp -o M.trace\nspillway show M.trace\nspillway show 'my traces/N.trace'");

@@ -27,6 +27,7 @@ struct Outcome {
   bool feasible = false;  // if not, the rest means nothing
   double iteration_seconds = 0, ideal_seconds = 0;
   double hidden_seconds = 0;  // while something moved, a kernel computed
+  std::uint64_t faults = 0;   // blocks that came by page faults
   std::uint64_t kernels = 0, slowed_kernels = 0;
   std::vector<double> slowdown = {};  // of kernels: the least, 1 % of them, ..., the most
   PerLink<Bytes> moved;

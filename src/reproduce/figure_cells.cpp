@@ -44,6 +44,7 @@ FigureCells cells_of(const FigureResult& figure) {
 }
 
 std::string heading_of(const std::string& figure) {
+  if (figure.starts_with('T')) return "Table " + figure.substr(1);
   return (figure.find('.') == std::string::npos ? "Figure " : "Section ") + figure;
 }
 

@@ -23,7 +23,7 @@ struct FigureCells {
 };
 FigureCells cells_of(const FigureResult& figure);
 
-// "Figure 11", or "Section 7.7a" of what no figure shows.
+// "Figure 11", or "Section 7.7a" of what no figure shows, or "Table 5" of "T5".
 std::string heading_of(const std::string& figure);
 
 // Adds what the list does not have yet.

@@ -1,5 +1,8 @@
 #include "reproduce/figures.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "reproduce/figure_cells.h"
@@ -16,6 +19,20 @@ void make_relative(std::vector<PointResult>& points, const std::string& label) {
     if (point.ours && ours && *ours > 0) point.ours = 100 * *point.ours / *ours;
     if (point.published && published && *published > 0) point.published = 100 * *point.published / *published;
   }
+}
+
+// Each value by that of the other policy, of the same model, part and point. Without that one there is no value.
+void compare_with_base(FigureResult& figure) {
+  const FigureResult before = figure;
+  for (SeriesResult& one : figure.series)
+    for (PointResult& point : one.points) {
+      const PointResult* base = before.find(one.spec.model, base_of(figure.spec), one.spec.part, point.label);
+      const auto against = [&](std::optional<double> value, std::optional<double> other) {
+        return compared(figure.spec, value, other);
+      };
+      point.ours = against(point.ours, base == nullptr ? std::nullopt : base->ours);
+      point.published = against(point.published, base == nullptr ? std::nullopt : base->published);
+    }
 }
 
 SeriesResult fill_in(const SeriesSpec& series, const Outcomes& outcomes, const TraceFacts& facts) {
@@ -37,6 +54,15 @@ SeriesResult fill_in(const SeriesSpec& series, const Outcomes& outcomes, const T
 }
 
 }  // namespace
+
+const std::string& base_of(const FigureSpec& figure) {
+  return figure.speedup_over.empty() ? figure.percent_of : figure.speedup_over;
+}
+
+std::optional<double> compared(const FigureSpec& figure, std::optional<double> value, std::optional<double> base) {
+  if (!value || !base || *value <= 0 || *base <= 0) return std::nullopt;
+  return figure.speedup_over.empty() ? 100 * *value / *base : *base / *value;
+}
 
 const PointResult* FigureResult::find(const std::string& model, const std::string& policy, const std::string& part,
                                       const std::string& label) const {
@@ -61,6 +87,12 @@ std::vector<std::string> FigureResult::labels_of(const std::string& model) const
   return labels;
 }
 
+std::string estimates_text(const FigureResult& figure) {
+  if (figure.estimated.empty()) return "";
+  if (figure.estimated.size() == figure.models().size()) return "Times are estimates.";
+  return fmt::format("Times are estimates: {}.", fmt::join(figure.estimated, ", "));
+}
+
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces) {
   std::vector<Experiment> experiments;
   for (const SeriesSpec& series : figure.series)
@@ -75,8 +107,10 @@ FigureResult fill_in(const FigureSpec& figure, const Outcomes& outcomes, const F
     const auto found = facts.find(series.model);
     if (found == facts.end()) continue;
     result.series.push_back(fill_in(series, outcomes, found->second));
+    if (!found->second.trace.estimated.empty()) add_once(result.estimated, series.model);
     if (!figure.relative_to.empty()) make_relative(result.series.back().points, figure.relative_to);
   }
+  if (!base_of(figure).empty()) compare_with_base(result);
   return result;
 }
 

@@ -11,6 +11,11 @@
 
 namespace spillway {
 
+// The policy that the figure compares with; empty: its values are what is measured.
+const std::string& base_of(const FigureSpec& figure);
+// A value of such a figure, of what is measured; nothing where one of both is missing.
+std::optional<double> compared(const FigureSpec& figure, std::optional<double> value, std::optional<double> base);
+
 struct PointResult {
   double x = 0;
   std::string label;
@@ -27,7 +32,8 @@ struct SeriesResult {
 
 struct FigureResult {
   FigureSpec spec;
-  std::vector<SeriesResult> series;  // of models at hand
+  std::vector<SeriesResult> series;         // of models at hand
+  std::vector<std::string> estimated = {};  // models whose kernels' times are estimates
 
   // Nothing where the figure has no such point. `label` is empty where points have none.
   const PointResult* find(const std::string& model, const std::string& policy, const std::string& part,
@@ -37,6 +43,9 @@ struct FigureResult {
 };
 
 using FactsByModel = std::map<std::string, TraceFacts>;
+
+// "Times are estimates.", or of which models they are; empty where all were measured.
+std::string estimates_text(const FigureResult& figure);
 
 // What must be simulated for the figure, of the models at hand.
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces);

@@ -169,7 +169,8 @@ JudgedClaim judge(const ClaimSpec& claim, const FigureResult& figure) {
   for (const SeriesResult& series : figure.series)
     for (const PointSpec& point : series.spec.points) {
       const auto uses = [&](const StatementSpec& spec) {
-        return (series.spec.policy == spec.policy || series.spec.policy == spec.over) &&
+        return (series.spec.policy == spec.policy || series.spec.policy == spec.over ||
+                series.spec.policy == base_of(figure.spec)) &&
                (spec.at.empty() || spec.at == point.label || figure.spec.relative_to == point.label) &&
                (spec.only.empty() || std::ranges::find(spec.only, series.spec.model) != spec.only.end());
       };
@@ -193,6 +194,20 @@ Experiment changed(Experiment experiment, const ReasonSpec& reason) {
   return experiment;
 }
 
+// On the same machine what the figure compares with, if it does so.
+std::optional<Experiment> changed_base(const SeriesSpec& series, const ReasonSpec& reason, const FigureSpec& figure) {
+  if (base_of(figure).empty()) return std::nullopt;
+  for (const SeriesSpec& base : figure.series)
+    if (base.model == series.model && base.policy == base_of(figure) && base.part == series.part)
+      for (const PointSpec& point : base.points)
+        if (point.label == reason.at)
+          return changed(point.experiment, {.text = "",
+                                            .policy = base.policy,
+                                            .instead = reason.base_instead,
+                                            .overrides = reason.overrides});
+  return std::nullopt;
+}
+
 bool concerns(const ReasonSpec& reason, const SeriesSpec& series) {
   return series.policy == reason.policy && series.part == reason.part &&
          std::holds_alternative<Measure>(series.measure) &&
@@ -205,8 +220,11 @@ std::vector<Experiment> experiments_of(const ReasonSpec& reason, const FigureSpe
   std::vector<Experiment> experiments;
   for (const SeriesSpec& series : figure.series)
     if (traces.contains(series.model) && concerns(reason, series))
-      for (const PointSpec& point : series.points)
-        if (point.label == reason.at) experiments.push_back(changed(point.experiment, reason));
+      for (const PointSpec& point : series.points) {
+        if (point.label != reason.at) continue;
+        experiments.push_back(changed(point.experiment, reason));
+        if (const auto base = changed_base(series, reason, figure)) experiments.push_back(*base);
+      }
   return experiments;
 }
 
@@ -219,8 +237,13 @@ JudgedReason judge(const ReasonSpec& reason, const FigureResult& figure, const O
       const PointResult& point = series.points[at];
       if (point.label != reason.at) continue;
       const Experiment experiment = changed(series.spec.points[at].experiment, reason);
-      const auto value = std::get<Measure>(series.spec.measure)(outcomes.at(experiment));
+      const Measure measure = std::get<Measure>(series.spec.measure);
+      auto value = measure(outcomes.at(experiment));
       result.experiments.push_back(experiment);
+      if (const auto base = changed_base(series.spec, reason, figure.spec)) {
+        value = compared(figure.spec, value, measure(outcomes.at(*base)));
+        result.experiments.push_back(*base);
+      }
       result.values.push_back(
           {.model = series.spec.model, .before = point.ours, .after = value, .published = point.published});
       if (!point.ours || !value || !point.published) continue;

@@ -149,6 +149,29 @@ TEST(JudgeReason, SaysSoIfItExplainsNothing) {
       << reason_text(judged, "%");
 }
 
+// Such a figure's reasons change both systems' machine, and may change the other system.
+TEST(JudgeReason, ComparesWithTheSameSystemAsTheFigure) {
+  FigureForTests made;
+  made.add("m", "A", 4, 3).add("m", "B", 1, 1);
+  FigureResult figure = made.result();
+  figure.spec.speedup_over = "B";
+  for (SeriesSpec& one : figure.spec.series) one.measure = &iteration_seconds;
+  for (SeriesResult& one : figure.series) one.spec.measure = &iteration_seconds;
+  const ReasonSpec reason{
+      .text = "Less memory", .policy = "A", .base_instead = "B2", .overrides = {"device.memory=1GiB"}};
+  const Experiment own{.model = "m", .policy = "A", .overrides = reason.overrides},
+      base{.model = "m", .policy = "B2", .overrides = reason.overrides};
+  EXPECT_EQ(experiments_of(reason, figure.spec, {{"m", {.trace = {}, .hash = ""}}}),
+            (std::vector<Experiment>{own, base}));
+  Outcomes outcomes;
+  outcomes[own] = {.feasible = true, .iteration_seconds = 2, .moved = {}};
+  outcomes[base] = {.feasible = true, .iteration_seconds = 7, .moved = {}};
+  const JudgedReason judged = judge(reason, figure, outcomes);
+  ASSERT_EQ(judged.values.size(), 1u);
+  EXPECT_EQ(judged.values[0].after, 3.5);
+  EXPECT_EQ(judged.explained, 0.5);
+}
+
 TEST(ClaimText, NamesEachValueOnce) {
   FigureForTests figure;
   figure.add("m", "A", 90, 80).add("m", "B", 60, 40);

@@ -83,6 +83,19 @@ std::optional<double> iteration_seconds(const Outcome& outcome) {
   return when_feasible(outcome, outcome.iteration_seconds);
 }
 
+std::optional<double> hundred_iterations_seconds(const Outcome& outcome) {
+  return when_feasible(outcome, 100 * outcome.iteration_seconds);
+}
+
+std::optional<double> thousand_faulted_pages(const Outcome& outcome) {
+  constexpr double kPages = static_cast<double>(kBlockBytes.value) / 4096;
+  return when_feasible(outcome, static_cast<double>(outcome.faults) * kPages / 1000);
+}
+
+std::optional<double> thousand_faulted_pages_if_any(const Outcome& outcome) {
+  return outcome.faults > 0 ? thousand_faulted_pages(outcome) : std::nullopt;
+}
+
 std::optional<double> flash_years(const Outcome& outcome) {
   return outcome.feasible ? outcome.flash_years : std::nullopt;
 }
@@ -102,6 +115,8 @@ double kernels_below_tenth(const TraceFacts& facts) {
 double largest_kernel_gigabytes(const TraceFacts& facts) {
   return gigabytes(std::ranges::max(facts.lifetimes.working_set));
 }
+
+double peak_gigabytes(const TraceFacts& facts) { return gigabytes(std::ranges::max(facts.lifetimes.live)); }
 
 double percent_longer_than_100ms(const TraceFacts& facts) { return 100 * facts.character.longer_than_100ms; }
 

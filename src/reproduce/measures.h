@@ -25,6 +25,9 @@ std::optional<double> host_gigabytes(const Outcome& outcome);
 std::optional<double> ssd_written_gigabytes(const Outcome& outcome);
 std::optional<double> written_gigabytes(const Outcome& outcome);  // that left the device
 std::optional<double> iteration_seconds(const Outcome& outcome);
+std::optional<double> hundred_iterations_seconds(const Outcome& outcome);
+std::optional<double> thousand_faulted_pages(const Outcome& outcome);         // of 4 KiB: all those of each block
+std::optional<double> thousand_faulted_pages_if_any(const Outcome& outcome);  // nothing instead of zero
 std::optional<double> flash_years(const Outcome& outcome);
 
 // What is measured of a trace alone.
@@ -39,6 +42,7 @@ using TraceMeasure = double (*)(const TraceFacts& facts);
 double active_percent_of_peak(const TraceFacts& facts);  // mean over kernels
 double kernels_below_tenth(const TraceFacts& facts);     // percent of them that use less than 10 % of the peak
 double largest_kernel_gigabytes(const TraceFacts& facts);
+double peak_gigabytes(const TraceFacts& facts);  // the most that is alive at a time
 double percent_longer_than_100ms(const TraceFacts& facts);  // of inactive periods
 double percent_longer_than_10s(const TraceFacts& facts);
 

@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kCacheVersion = 1;  // of this file; another version's outcomes are simulated again
+constexpr int kCacheVersion = 2;  // of this file; another version's outcomes are simulated again
 
 }  // namespace
 
@@ -25,6 +25,7 @@ std::string to_cache_text(const Outcome& outcome, std::string_view key) {
               {"iteration_seconds", outcome.iteration_seconds},
               {"ideal_seconds", outcome.ideal_seconds},
               {"hidden_seconds", outcome.hidden_seconds},
+              {"faults", outcome.faults},
               {"kernels", outcome.kernels},
               {"slowed_kernels", outcome.slowed_kernels},
               {"slowdown", outcome.slowdown},
@@ -42,6 +43,7 @@ std::optional<Outcome> from_cache_text(std::string_view text, std::string_view k
                     .iteration_seconds = json.at("iteration_seconds"),
                     .ideal_seconds = json.at("ideal_seconds"),
                     .hidden_seconds = json.at("hidden_seconds"),
+                    .faults = json.at("faults"),
                     .kernels = json.at("kernels"),
                     .slowed_kernels = json.at("slowed_kernels"),
                     .slowdown = json.at("slowdown"),

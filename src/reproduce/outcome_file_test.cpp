@@ -10,6 +10,7 @@ Outcome some_outcome() {
                   .iteration_seconds = 7.125,
                   .ideal_seconds = 7,
                   .hidden_seconds = 0.1 + 0.2,
+                  .faults = 44,
                   .kernels = 100,
                   .slowed_kernels = 3,
                   .slowdown = {1, 1.5, 2},
@@ -27,6 +28,7 @@ TEST(OutcomeFile, BringsBackWhatWasKept) {
   EXPECT_TRUE(read->feasible);
   EXPECT_EQ(read->iteration_seconds, kept.iteration_seconds);
   EXPECT_EQ(read->hidden_seconds, kept.hidden_seconds);
+  EXPECT_EQ(read->faults, 44u);
   EXPECT_EQ(read->slowed_kernels, 3u);
   EXPECT_EQ(read->slowdown, kept.slowdown);
   EXPECT_EQ(read->flash_years, kept.flash_years);

@@ -49,7 +49,9 @@ std::string statements_of(const JudgedClaim& claim) {
          "</details>\n";
 }
 
-std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, const std::string& unit) {
+// `figure`: the claim's, if it is drawn.
+std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, const FigureResult* figure) {
+  const std::string unit = figure == nullptr ? "" : figure->spec.unit;
   std::string text = fmt::format(
       "<article class=\"claim\" id=\"{0}\"><p>{1} <span class=\"soft\">{0}</span></p><h3>{2}"
       "</h3>\n<dl><dt>published</dt><dd>{3}</dd>\n",
@@ -58,6 +60,8 @@ std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, 
     return text + fmt::format("<dt>needs</dt><dd>{}</dd></dl></article>\n",
                               escaped(claim.spec.needs.empty() ? "other traces" : claim.spec.needs));
   text += fmt::format("<dt>here</dt><dd>{}</dd>\n", escaped(ours_text(claim)));
+  if (const std::string estimates = figure == nullptr ? "" : estimates_text(*figure); !estimates.empty())
+    text += fmt::format("<dt>times</dt><dd>{}</dd>\n", escaped(estimates));
   if (claim.verdict != Verdict::holds) {
     text += "<dt>reason</dt><dd>";
     if (!claim.spec.known.empty()) text += "<p>" + escaped(claim.spec.known) + "</p>";
@@ -81,7 +85,8 @@ std::string section_of(const FigureResult& figure, const Reproduction& reproduct
   std::string text =
       fmt::format("<section id=\"{}\"><h2>{}: {}</h2>\n", anchor_of(id), heading_of(id), escaped(figure.spec.title));
   text += panels_of(figure, designs);
-  if (!figure.spec.note.empty()) text += fmt::format("<p class=\"soft\">{}</p>\n", escaped(figure.spec.note));
+  for (const std::string& below : {estimates_text(figure), figure.spec.note})
+    if (!below.empty()) text += fmt::format("<p class=\"soft\">{}</p>\n", escaped(below));
   const std::vector<Experiment> experiments = experiments_of(figure.spec, reproduction.at_hand.traces);
   if (!experiments.empty())
     text += fmt::format("<p class=\"soft\">Machine: {}</p>\n", escaped(machines_text(experiments)));
@@ -89,7 +94,7 @@ std::string section_of(const FigureResult& figure, const Reproduction& reproduct
                       escaped(command_for(experiments, reproduction.at_hand, reproduction.paper, id)));
   text += "<details><summary>All values</summary>" + values_of(figure) + "</details>\n<div class=\"claims\">\n";
   for (const JudgedClaim& claim : reproduction.claims)
-    if (claim.spec.figure == id) text += card_of(claim, reproduction, figure.spec.unit);
+    if (claim.spec.figure == id) text += card_of(claim, reproduction, &figure);
   return text + "</div></section>\n";
 }
 
@@ -118,8 +123,9 @@ std::string inputs_of_page(const Reproduction& reproduction) {
   text += fmt::format("<dt>program</dt><dd>spillway {}</dd>\n<dt>published</dt><dd>{}</dd>\n", kVersion,
                       escaped(reproduction.paper.source));
   for (const auto& [model, loaded] : reproduction.at_hand.traces)
-    text += fmt::format("<dt>{}</dt><dd>{}, hash {}</dd>\n", escaped(model),
-                        escaped(reproduction.at_hand.paths.at(model)), loaded.hash);
+    text += fmt::format("<dt>{}</dt><dd>{}, hash {}{}</dd>\n", escaped(model),
+                        escaped(reproduction.at_hand.paths.at(model)), loaded.hash,
+                        loaded.trace.estimated.empty() ? "" : escaped("; times estimated: " + loaded.trace.estimated));
   if (!reproduction.at_hand.absent.empty())
     text += fmt::format("<dt>no trace</dt><dd>{}</dd>\n",
                         escaped(fmt::format("{}", fmt::join(reproduction.at_hand.absent, ", "))));
@@ -149,7 +155,7 @@ std::string to_page(const Reproduction& reproduction) {
   for (const JudgedClaim& claim : reproduction.claims)
     if (std::ranges::none_of(reproduction.figures,
                              [&](const FigureResult& one) { return one.spec.id == claim.spec.figure; }))
-      others += card_of(claim, reproduction, "");
+      others += card_of(claim, reproduction, nullptr);
   if (!others.empty()) text += "<h2>Not judged here</h2>\n<div class=\"claims\">\n" + others + "</div>\n";
   return text + inputs_of_page(reproduction) + "</main></body></html>\n";
 }

@@ -45,7 +45,9 @@ struct FigureSpec {
   std::string x_title = {};
   bool x_is_logarithmic = false;
   bool one_panel = false;        // else one for each model
-  std::string relative_to = {};  // a point's label: values are percent of that one's
+  std::string relative_to = {};   // a point's label: values are percent of that one's
+  std::string speedup_over = {};  // a policy of the figure: values are its time, divided by the time of each
+  std::string percent_of = {};    // a policy of the figure: values are percent of its value
   std::string note = {};         // what a reader must know to compare, a sentence or two
   std::vector<SeriesSpec> series;
 };
@@ -83,6 +85,7 @@ struct ReasonSpec {
   std::string part = {};
   std::string at = {};                      // the point's label
   std::string instead = {};                 // what is simulated in its place, else the same
+  std::string base_instead = {};            // in place of the policy that the figure compares with
   std::vector<std::string> overrides = {};  // of the machine
   std::vector<std::string> only = {};       // models; empty: all that are at hand
 };
@@ -107,12 +110,13 @@ struct Paper {
 };
 
 Paper g10_paper();
+Paper deepum_paper();
 
 struct PaperEntry {
   std::string_view name;
   Paper (*paper)();
 };
 // One file and one line a paper.
-inline constexpr PaperEntry kPapers[] = {{"g10", g10_paper}};
+inline constexpr PaperEntry kPapers[] = {{"g10", g10_paper}, {"deepum", deepum_paper}};
 
 }  // namespace spillway

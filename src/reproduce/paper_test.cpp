@@ -8,6 +8,7 @@
 
 #include "plan/machine_file.h"
 #include "policies/policies.h"
+#include "reproduce/deepum_published.h"
 #include "reproduce/g10_published.h"
 #include "reproduce/reproduction.h"
 
@@ -90,6 +91,24 @@ TEST(G10Published, AgreesWithThePapersText) {
   double sum = 0;
   for (const char* part : {"computing", "overlapped", "stalled"}) sum += g10_figure_12("BERT-256", "G10", part).value();
   EXPECT_NEAR(sum, 100, 1e-9);
+}
+
+TEST(DeepumPublished, AgreesWithThePapersText) {
+  double faster = 0, than_lms = 0;
+  std::size_t with_lms = 0;
+  for (const std::string_view model : deepum_model_names()) {
+    const double um = deepum_figure_9b(model, "UM").value(), deepum = deepum_figure_9b(model, "DeepUM").value();
+    faster += std::log(um / deepum);
+    if (const auto lms = deepum_figure_9b(model, "LMS")) {
+      than_lms += std::log(um / *lms);
+      ++with_lms;
+    }
+    EXPECT_LE(deepum_table_5(model, "DeepUM").value(), 0.0181 * deepum_table_5(model, "UM").value()) << model;
+  }
+  EXPECT_EQ(deepum_model_names().size(), 23u);
+  EXPECT_NEAR(std::exp(faster / 23), 3.06, 0.01);
+  EXPECT_NEAR(std::exp((faster / 23) - (than_lms / static_cast<double>(with_lms))), 1.11, 0.01);
+  EXPECT_FALSE(deepum_figure_9b("BERT-L-18", "LMS")) << "it fails";
 }
 
 }  // namespace

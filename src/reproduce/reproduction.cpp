@@ -81,12 +81,15 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) 
     at_hand.paths.emplace(model.id, path);
   }
   if (at_hand.traces.empty()) {
-    std::vector<std::string> folders;
-    for (const PaperModel& model : paper.models) folders.push_back(model.folder);
+    std::vector<std::string> names;
+    for (const PaperModel& model : paper.models) names.push_back(model.folder);
+    const bool is_published = std::ranges::any_of(paper.models, [](const auto& one) { return one.folder != one.id; });
     return fail(Errc::bad_input,
-                fmt::format("--traces: {} has no trace of {}; the public artifact's are folders {}, with a "
-                            "kernels.config each",
-                            folder, paper.name, fmt::join(folders, ", ")));
+                fmt::format("--traces: {} has no trace of {}; {}", folder, paper.name,
+                            is_published ? fmt::format("the public artifact's are folders {}, with a kernels.config each",
+                                                       fmt::join(names, ", "))
+                                         : fmt::format("make some with examples/models/traces.py {} -o DIR, called {}.trace.zst",
+                                                       paper.name, fmt::join(names, ".trace.zst, "))));
   }
   return at_hand;
 }

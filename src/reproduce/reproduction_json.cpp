@@ -13,12 +13,18 @@ using Json = nlohmann::ordered_json;
 
 Json number_or_null(std::optional<double> value) { return value ? Json(*value) : Json(nullptr); }
 
+Json input_of(const std::string& model, const std::string& path, const LoadedTrace& loaded) {
+  Json input{{"model", model}, {"trace", path}, {"hash", loaded.hash}};
+  if (!loaded.trace.estimated.empty()) input["estimated_times"] = true;
+  return input;
+}
+
 Json inputs_of(std::span<const Experiment> experiments, const TracesAtHand& at_hand) {
   Json inputs = Json::array();
   for (const auto& [model, loaded] : at_hand.traces) {
     const auto uses = [&](const Experiment& one) { return one.model == model; };
     if (experiments.empty() || std::ranges::any_of(experiments, uses))
-      inputs.push_back({{"model", model}, {"trace", at_hand.paths.at(model)}, {"hash", loaded.hash}});
+      inputs.push_back(input_of(model, at_hand.paths.at(model), loaded));
   }
   return inputs;
 }
@@ -93,7 +99,8 @@ Json json_of(const JudgedClaim& claim, const Reproduction& reproduction) {
 Json json_of(const FigureResult& figure) {
   Json json{{"figure", figure.spec.id}, {"title", figure.spec.title},
             {"unit", figure.spec.unit}, {"x", figure.spec.x_title.empty() ? Json(nullptr) : Json(figure.spec.x_title)},
-            {"note", figure.spec.note}, {"series", Json::array()}};
+            {"note", figure.spec.note}, {"estimated_models", figure.estimated},
+            {"series", Json::array()}};
   for (const SeriesResult& series : figure.series) {
     const std::string simulated = series.spec.points.empty() ? "" : series.spec.points.front().experiment.policy;
     Json one{{"model", series.spec.model},

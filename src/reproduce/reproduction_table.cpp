@@ -26,14 +26,16 @@ std::string figure_text(const FigureResult& figure) {
     table.add_row(std::move(ours));
     if (cells.is_any_published) table.add_row(std::move(published));
   }
-  return fmt::format("{}: {}\n{}{}{}\n", heading_of(figure.spec.id), figure.spec.title, table.text(), figure.spec.note,
-                     figure.spec.note.empty() ? "" : "\n");
+  std::string text = fmt::format("{}: {}\n{}", heading_of(figure.spec.id), figure.spec.title, table.text());
+  for (const std::string& below : {estimates_text(figure), figure.spec.note})
+    if (!below.empty()) text += below + "\n";
+  return text + "\n";
 }
 
-std::string unit_of(const JudgedClaim& claim, const Reproduction& reproduction) {
+const FigureResult* figure_of_claim(const JudgedClaim& claim, const Reproduction& reproduction) {
   for (const FigureResult& figure : reproduction.figures)
-    if (figure.spec.id == claim.spec.figure) return figure.spec.unit;
-  return "";
+    if (figure.spec.id == claim.spec.figure) return &figure;
+  return nullptr;
 }
 
 std::string claim_text(const JudgedClaim& claim, const Reproduction& reproduction) {
@@ -41,12 +43,15 @@ std::string claim_text(const JudgedClaim& claim, const Reproduction& reproductio
                                  heading_of(claim.spec.figure), claim.spec.claim, published_text(claim));
   if (claim.verdict == Verdict::not_judged)
     return text + fmt::format("  needs      {}\n", claim.spec.needs.empty() ? "other traces" : claim.spec.needs);
+  const FigureResult* figure = figure_of_claim(claim, reproduction);
   text += fmt::format("  here       {}\n", ours_text(claim));
+  if (const std::string estimates = figure == nullptr ? "" : estimates_text(*figure); !estimates.empty())
+    text += fmt::format("  times      {}\n", estimates);
   for (const JudgedStatement& statement : claim.statements)
     if (!statement.holds)
       text += fmt::format("  not        {} {} ({})\n", statement.what, rule_text(statement), statement.models);
   if (claim.verdict != Verdict::holds)
-    text += fmt::format("  reason     {}\n", reason_text(claim, unit_of(claim, reproduction)));
+    text += fmt::format("  reason     {}\n", reason_text(claim, figure == nullptr ? "" : figure->spec.unit));
   return text;
 }
 

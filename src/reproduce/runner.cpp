@@ -26,6 +26,7 @@ Outcome outcome_of(const SimulationResult& result) {
   outcome.iteration_seconds = seconds(result.iteration);
   outcome.ideal_seconds = seconds(result.ideal);
   outcome.hidden_seconds = seconds(result.hidden);
+  outcome.faults = result.faults;
   outcome.moved = result.moved;
   if (result.flash) outcome.flash_years = result.flash->years;
   std::vector<double> slowdown;

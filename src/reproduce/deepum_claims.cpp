@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include "reproduce/deepum.h"
+
+namespace spillway {
+namespace {
+
+constexpr double kSame = 0.005;  // two systems within half a percent are equal
+
+StatementSpec not_below(const std::string& system, const std::string& other, Over models) {
+  return {.what = other.empty() ? system : system + " / " + other,
+          .policy = system,
+          .over = other,
+          .models = models,
+          .relation = Relation::at_least,
+          .bound = 1,
+          .tolerance = kSame};
+}
+
+// As much as what was published of the same models.
+StatementSpec by_as_much(const std::string& system, const std::string& other, Over models) {
+  StatementSpec statement = not_below(system, other, models);
+  statement.relation = Relation::near;
+  statement.bound = std::nullopt;
+  statement.tolerance = 0.1;
+  return statement;
+}
+
+std::vector<std::string> models_with(const std::string& beginning) {
+  std::vector<std::string> names;
+  for (const PaperModel& model : deepum_trained())
+    if (model.id.starts_with(beginning)) names.push_back(model.id);
+  return names;
+}
+
+// The naive system of the figure without PyTorch's pool, in the place of the one with it.
+ReasonSpec pool_of_um() {
+  return {.text = "Here least recently migrated blocks leave, so that what goes round in PyTorch's pool always misses. "
+                  "Without a pool unified memory faults on what is too much alone",
+          .policy = "DeepUM",
+          .base_instead = "uvm"};
+}
+
+// What else lies on the card: its context, and the work space of operators.
+ReasonSpec less_memory() {
+  return {.text = "The paper says that 3 % of what BERT base uses with batch 29 is too much. Here all of it fits. It is 3 % "
+                  "if the device has 27.2 GiB; unified memory is without a pool here",
+          .policy = "DeepUM",
+          .base_instead = "uvm",
+          .overrides = {"device.memory=27.2GiB"},
+          .only = models_with("BERT-B")};
+}
+
+ReasonSpec smaller_card_for_dlrm() {
+  return {.text = "What DLRM uses fits here, and in the paper it faults. So it does if the device has 21 GiB; unified memory "
+                  "is without a pool here",
+          .policy = "DeepUM",
+          .base_instead = "uvm",
+          .overrides = {"device.memory=21GiB"},
+          .only = {"DLRM-96K"}};
+}
+
+std::vector<ClaimSpec> about_speed() {
+  return {
+      {.id = "faster-than-um",
+       .figure = "9a",
+       .claim = "DeepUM is faster than unified memory without prefetching.",
+       .published = "3.06×, the mean of 23 models and batches; each is faster",
+       .statements = {not_below("DeepUM", "", Over::each_model), not_below("DeepUM", "", Over::mean_of_models),
+                      by_as_much("DeepUM", "", Over::mean_of_models), by_as_much("DeepUM", "", Over::each_model)},
+       .reasons = {pool_of_um(), less_memory(), smaller_card_for_dlrm()}},
+      {.id = "faster-than-lms",
+       .figure = "9a",
+       .claim = "DeepUM is faster than LMS.",
+       .published = "1.11×: 3.06 / 2.75, means over different models. Of the eleven that LMS can run it is 1.32×",
+       .statements = {not_below("DeepUM", "LMS", Over::mean_of_models),
+                      by_as_much("DeepUM", "LMS", Over::mean_of_models)},
+       .known = "LMS moves whole tensors here, too. That it returns cached memory to the driver, and waits for that, is not "
+                "simulated."},
+      {.id = "dlrm-gains-little",
+       .figure = "9a",
+       .claim = "DLRM gains least, since its lookups are irregular.",
+       .published = "1.20–1.32×",
+       .statements = {{.what = "DeepUM",
+                       .policy = "DeepUM",
+                       .relation = Relation::at_most,
+                       .bound = 1.32,
+                       .tolerance = 0.1,
+                       .only = models_with("DLRM")}},
+       .reasons = {pool_of_um()},
+       .known = "An iteration takes 10 s and more in the paper, and below a second by estimates: the device computes little. "
+                "What takes the time there is not in a trace."},
+      {.id = "as-long-as-published",
+       .figure = "9b",
+       .claim = "Iterations take as long as the paper says.",
+       .published = "model by model",
+       .statements = {by_as_much("DeepUM", "", Over::each_model), by_as_much("UM", "", Over::each_model),
+                      by_as_much("LMS", "", Over::each_model)},
+       .known = "Kernels' times are estimates, and the paper names neither lengths of texts nor optimizers."},
+      {.id = "each-step-helps",
+       .figure = "10",
+       .claim = "Prefetches save most of the time, then pre-eviction, then invalidation.",
+       .published = "45.6, 63.7 and 66.7 % of the time saved, on average",
+       .statements =
+           [] {
+             std::vector<StatementSpec> statements;
+             for (const auto& [step, left] :
+                  {std::pair("Prefetching", 54.4), std::pair("+Preeviction", 36.3), std::pair("+Invalidate", 33.3)})
+               statements.push_back({.what = step,
+                                     .policy = step,
+                                     .models = Over::mean_of_models,
+                                     .relation = Relation::near,
+                                     .bound = left,
+                                     .tolerance = 0.1});
+             for (const auto& [step, before] : {std::pair("Prefetching", "UM"), std::pair("+Preeviction", "Prefetching"),
+                                                std::pair("+Invalidate", "+Preeviction")})
+               statements.push_back({.what = fmt::format("{} / {}", step, before),
+                                     .policy = step,
+                                     .over = before,
+                                     .models = Over::mean_of_models,
+                                     .relation = Relation::at_most,
+                                     .bound = 1,
+                                     .tolerance = kSame});
+             return statements;
+           }(),
+       .known = "Unified memory with PyTorch's pool is far slower here than in the paper, so that less of its time is left."},
+  };
+}
+
+std::vector<ClaimSpec> about_parameters() {
+  ClaimSpec ahead{.id = "look-ahead",
+                  .figure = "11a",
+                  .claim = "To look 32 kernels ahead is best.",
+                  .published = "as bars",
+                  .known = "Nearly all that a kernel needs is asked for by 8 kernels before, on average."};
+  for (const char* other : {"N=8", "N=16", "N=64", "N=128"})
+    ahead.statements.push_back(not_below("N=32", other, Over::mean_of_models));
+  ClaimSpec shape{.id = "table-shape",
+                  .figure = "12",
+                  .claim = "Block tables of 2048 rows with two ways and four successors are best.",
+                  .published = "Config9 of table 6, on average"};
+  for (int other = 0; other <= 12; ++other)
+    if (other != 9)
+      shape.statements.push_back(not_below("Config9", fmt::format("Config{}", other), Over::mean_of_models));
+  return {ahead, shape};
+}
+
+std::vector<ClaimSpec> about_memory() {
+  ClaimSpec largest{.id = "largest-batch",
+                    .figure = "T3",
+                    .claim = "DeepUM can run what needs nearly all of the host's memory.",
+                    .published = "batches whose peak is almost that of the host, 512 GB",
+                    .known = "The paper measures what the system has given away, and a trace has what tensors need. Lengths of "
+                             "texts and sizes of images are not in the paper."};
+  for (const PaperModel& model : deepum_largest())
+    for (const Relation relation : {Relation::at_most, Relation::near})
+      largest.statements.push_back({.what = "peak",
+                                    .policy = "",
+                                    .part = "peak",
+                                    .relation = relation,
+                                    .bound = relation == Relation::near ? 512 : 546,
+                                    .tolerance = relation == Relation::near ? 0.2 : 0,
+                                    .only = {model.id}});
+  return {
+      largest,
+      {.id = "few-faults",
+       .figure = "T5",
+       .claim = "Few of the page faults are left.",
+       .published = "at most 1.8 % of those of unified memory",
+       .statements = {{.what = "DeepUM / UM",
+                       .policy = "DeepUM",
+                       .over = "UM",
+                       .relation = Relation::at_most,
+                       .bound = 0.018,
+                       .tolerance = 0}},
+       .known = "Most faults that are left are on blocks whose prefetch waits for its turn: links are too slow, not "
+                "predictions wrong."},
+      {.id = "as-many-faults",
+       .figure = "T5",
+       .claim = "Unified memory faults as often as the paper says.",
+       .published = "model by model",
+       .statements = {{.what = "UM", .policy = "UM", .relation = Relation::near, .bound = std::nullopt, .tolerance = 0.2}},
+       .reasons = {{.text = "Without PyTorch's pool dead bytes do not come back", .policy = "UM", .instead = "uvm"}}},
+      {.id = "table-size",
+       .figure = "T4",
+       .claim = "The tables are small.",
+       .published = "13 MB (DLRM) to 348 MB (GPT-2 XL)",
+       .needs = "the size of the simulated tables, which no report has yet: they grow with what they hold"},
+      {.id = "lms-largest-batch",
+       .figure = "T3",
+       .claim = "LMS can run far smaller batches than DeepUM.",
+       .published = "GPT-2 XL and L 3, BERT large 14, BERT base 29, DLRM 128K, ResNet200 and ResNet152 1536",
+       .needs = "a model of how memory fragments: by its bytes alone LMS could run more"},
+      {.id = "energy",
+       .figure = "9c",
+       .claim = "DeepUM needs less energy than unified memory.",
+       .published = "65 % less, LMS 68 % less",
+       .needs = "a GPU and a power meter"},
+      {.id = "beside-tensorflow",
+       .figure = "13",
+       .claim = "DeepUM is as fast as Sentinel, and faster than what else is for TensorFlow.",
+       .published = "as bars, of a V100 with 16 GB",
+       .needs = "values of the others, which the paper quotes in a drawing"},
+      {.id = "largest-batch-16",
+       .figure = "T7",
+       .claim = "With 128 GB of host memory DeepUM can run larger batches than those.",
+       .published = "ResNet200 with CIFAR-10 6.4K, BERT large with CoLA 64, DCGAN 3.5K, MobileNet 5.1K",
+       .needs = "the sizes of its images and texts: with the data sets' own these batches need 6 to 34 GB"},
+  };
+}
+
+}  // namespace
+
+std::vector<ClaimSpec> deepum_claims() {
+  std::vector<ClaimSpec> claims;
+  for (auto part : {about_speed(), about_parameters(), about_memory()})
+    claims.insert(claims.end(), part.begin(), part.end());
+  for (ClaimSpec& claim : claims) claim.id = "deepum." + claim.id;
+  return claims;
+}
+
+}  // namespace spillway

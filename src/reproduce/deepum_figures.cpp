@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "reproduce/deepum.h"
+#include "reproduce/deepum_published.h"
+
+namespace spillway {
+namespace {
+
+struct System {
+  std::string name;    // in the paper
+  std::string policy;  // of ours
+};
+using Systems = std::vector<System>;
+
+// PyTorch's pool of memory is below all that uses unified memory: nobody tells the driver what is dead there.
+const char* const kUnifiedMemory = "uvm:pool=1";
+const char* const kDeepum = "deepum-faults:pool=1";
+
+Experiment on_v100(const std::string& model, const std::string& policy) {
+  return {.model = model, .policy = policy, .machine = "v100-32"};
+}
+
+// What the paper's figures compare with each model.
+void add_series(FigureSpec& figure, const Systems& systems, Measure measure,
+                std::optional<double> (*published)(std::string_view model, std::string_view system)) {
+  for (const PaperModel& model : deepum_trained())
+    for (const System& system : systems)
+      figure.series.push_back({.model = model.id,
+                               .policy = system.name,
+                               .measure = measure,
+                               .points = {{.experiment = on_v100(model.id, system.policy),
+                                           .published = published ? published(model.id, system.name) : std::nullopt}}});
+}
+
+Systems compared_systems() {
+  return {{"UM", kUnifiedMemory}, {"LMS", "lms"}, {"LMS-mod", "lms-mod"}, {"DeepUM", kDeepum}, {"Ideal", "ideal"}};
+}
+
+FigureSpec speedups() {
+  FigureSpec figure{.id = "9a",
+                    .title = "Speedup over unified memory without prefetching",
+                    .unit = "×",
+                    .speedup_over = "UM",
+                    .note = "Published are the quotients of figure 9(b). The paper draws its ideal, without a number.",
+                    .series = {}};
+  add_series(figure, compared_systems(), &iteration_seconds, &deepum_figure_9b);
+  return figure;
+}
+
+FigureSpec times() {
+  FigureSpec figure{.id = "9b",
+                    .title = "Time of 100 iterations",
+                    .unit = "s",
+                    .note = "The paper's text names neither the lengths of its texts nor its optimizers.",
+                    .series = {}};
+  add_series(figure, compared_systems(), &hundred_iterations_seconds, &deepum_figure_9b);
+  return figure;
+}
+
+FigureSpec steps() {
+  FigureSpec figure{.id = "10",
+                    .title = "What is left of unified memory's time with prefetches, pre-eviction and invalidation",
+                    .unit = "% of UM",
+                    .percent_of = "UM",
+                    .note = "The paper has this as a drawing, and means in its text.",
+                    .series = {}};
+  add_series(figure,
+             {{"UM", kUnifiedMemory},
+              {"Prefetching", "deepum-faults:pool=1,pre-evict=0,invalidate=0"},
+              {"+Preeviction", "deepum-faults:pool=1,invalidate=0"},
+              {"+Invalidate", kDeepum}},
+             &iteration_seconds, nullptr);
+  return figure;
+}
+
+FigureSpec look_ahead() {
+  FigureSpec figure{.id = "11a",
+                    .title = "Looking farther ahead: N kernels",
+                    .unit = "×",
+                    .speedup_over = "N=8",
+                    .note = "The paper has this as a drawing.",
+                    .series = {}};
+  Systems systems;
+  for (const int ahead : {8, 16, 32, 64, 128})
+    systems.push_back({fmt::format("N={}", ahead), fmt::format("{},ahead={}", kDeepum, ahead)});
+  add_series(figure, systems, &iteration_seconds, nullptr);
+  return figure;
+}
+
+FigureSpec table_shapes() {
+  FigureSpec figure{.id = "12",
+                    .title = "Shapes of the block tables, of table 6",
+                    .unit = "×",
+                    .speedup_over = "Config0",
+                    .note = "The paper has this as a drawing.",
+                    .series = {}};
+  struct Shape {
+    int ways, successors, rows;
+  };
+  constexpr std::array kShapes{Shape{2, 4, 128},  Shape{2, 8, 128},  Shape{4, 4, 128},  Shape{2, 4, 512},
+                               Shape{2, 8, 512},  Shape{4, 4, 512},  Shape{2, 4, 1024}, Shape{2, 8, 1024},
+                               Shape{4, 4, 1024}, Shape{2, 4, 2048}, Shape{2, 8, 2048}, Shape{4, 4, 2048},
+                               Shape{2, 4, 4096}};
+  Systems systems;
+  for (const Shape& shape : kShapes)
+    systems.push_back({fmt::format("Config{}", systems.size()), fmt::format("{},assoc={},succs={},rows={}", kDeepum,
+                                                                            shape.ways, shape.successors, shape.rows)});
+  add_series(figure, systems, &iteration_seconds, nullptr);
+  return figure;
+}
+
+FigureSpec largest_batches() {
+  FigureSpec figure{.id = "T3",
+                    .title = "Peak of memory with the largest batch that DeepUM could run",
+                    .unit = "GB",
+                    .note = "The machine has 512 GB of host memory and 34 GB of the device's.",
+                    .series = {}};
+  for (const PaperModel& model : deepum_largest())
+    figure.series.push_back({.model = model.id, .policy = "", .part = "peak", .measure = &peak_gigabytes});
+  return figure;
+}
+
+FigureSpec page_faults() {
+  FigureSpec figure{.id = "T5",
+                    .title = "Pages that come by page faults in an iteration",
+                    .unit = "thousands",
+                    .note = "The simulator counts blocks. Each is taken for its 512 pages. The table lists other batches "
+                            "of BERT than the figures; its rows are taken in their order.",
+                    .series = {}};
+  add_series(figure, {{"UM", kUnifiedMemory}}, &thousand_faulted_pages_if_any, &deepum_table_5);
+  add_series(figure, {{"DeepUM", kDeepum}}, &thousand_faulted_pages, &deepum_table_5);
+  return figure;
+}
+
+}  // namespace
+
+std::vector<FigureSpec> deepum_figures() {
+  return {speedups(), times(), steps(), look_ahead(), table_shapes(), largest_batches(), page_faults()};
+}
+
+}  // namespace spillway
