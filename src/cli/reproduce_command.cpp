@@ -66,8 +66,10 @@ void add_reproduce_command(CLI::App& app, int& status) {
       "Papers: " + paper_names() +
       "\nExamples:\n  spillway reproduce g10 --figure 11 --traces G10-Artifact/results\n"
       "  spillway reproduce g10 --traces traces --out g10.html\n"
+      "  python3 examples/models/traces.py deepum -o traces && spillway reproduce deepum --traces traces\n"
       "DIR has the artifact's folders (BERT_Base-256, VIT-1280, ResNet152-1280, ..., with a kernels.config each), or "
-      "MODEL.trace files. Models without a trace are left out.");
+      "MODEL.trace files, also with .zst. Models without a trace are left out. examples/models/traces.py makes dry-run "
+      "traces: their times are estimates, and all that is made of them says so.");
   auto options = std::make_shared<ReproduceOptions>();
   command->add_option("PAPER", options->paper, paper_names())->required();
   command->add_option("--figure", options->figure, "one figure and its claims; default: all");

@@ -21,8 +21,8 @@ std::vector<PaperModel> deepum_trained() {
 
 std::vector<PaperModel> deepum_largest() {
   std::vector<PaperModel> models;
-  for (const std::string_view name : {"GPT-2-XL-16", "GPT-2-L-24", "BERT-L-192", "BERT-B-256", "DLRM-512K",
-                                      "ResNet200-2304", "ResNet152-1792"})
+  for (const std::string_view name :
+       {"GPT-2-XL-16", "GPT-2-L-24", "BERT-L-192", "BERT-B-256", "DLRM-512K", "ResNet200-2304", "ResNet152-1792"})
     models.push_back(named(name));
   return models;
 }

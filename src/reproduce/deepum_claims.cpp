@@ -35,29 +35,34 @@ std::vector<std::string> models_with(const std::string& beginning) {
 
 // The naive system of the figure without PyTorch's pool, in the place of the one with it.
 ReasonSpec pool_of_um() {
-  return {.text = "Here least recently migrated blocks leave, so that what goes round in PyTorch's pool always misses. "
-                  "Without a pool unified memory faults on what is too much alone",
+  return {.text =
+              "Here least recently migrated blocks leave, so that what goes round in PyTorch's pool always misses. "
+              "Without a pool unified memory faults on what is too much alone",
           .policy = "DeepUM",
           .base_instead = "uvm"};
 }
 
 // What else lies on the card: its context, and the work space of operators.
 ReasonSpec less_memory() {
-  return {.text = "The paper says that 3 % of what BERT base uses with batch 29 is too much. Here all of it fits. It is 3 % "
-                  "if the device has 27.2 GiB; unified memory is without a pool here",
-          .policy = "DeepUM",
-          .base_instead = "uvm",
-          .overrides = {"device.memory=27.2GiB"},
-          .only = models_with("BERT-B")};
+  return {
+      .text =
+          "The paper says that 3 % of what BERT base uses with batch 29 is too much. Here all of it fits. It is 3 % "
+          "if the device has 27.2 GiB; unified memory is without a pool here",
+      .policy = "DeepUM",
+      .base_instead = "uvm",
+      .overrides = {"device.memory=27.2GiB"},
+      .only = models_with("BERT-B")};
 }
 
 ReasonSpec smaller_card_for_dlrm() {
-  return {.text = "What DLRM uses fits here, and in the paper it faults. So it does if the device has 21 GiB; unified memory "
-                  "is without a pool here",
-          .policy = "DeepUM",
-          .base_instead = "uvm",
-          .overrides = {"device.memory=21GiB"},
-          .only = {"DLRM-96K"}};
+  return {
+      .text =
+          "What DLRM uses fits here, and in the paper it faults. So it does if the device has 21 GiB; unified memory "
+          "is without a pool here",
+      .policy = "DeepUM",
+      .base_instead = "uvm",
+      .overrides = {"device.memory=21GiB"},
+      .only = {"DLRM-96K"}};
 }
 
 std::vector<ClaimSpec> about_speed() {
@@ -75,8 +80,9 @@ std::vector<ClaimSpec> about_speed() {
        .published = "1.11×: 3.06 / 2.75, means over different models. Of the eleven that LMS can run it is 1.32×",
        .statements = {not_below("DeepUM", "LMS", Over::mean_of_models),
                       by_as_much("DeepUM", "LMS", Over::mean_of_models)},
-       .known = "LMS moves whole tensors here, too. That it returns cached memory to the driver, and waits for that, is not "
-                "simulated."},
+       .known =
+           "LMS moves whole tensors here, too. That it returns cached memory to the driver, and waits for that, is not "
+           "simulated."},
       {.id = "dlrm-gains-little",
        .figure = "9a",
        .claim = "DLRM gains least, since its lookups are irregular.",
@@ -88,7 +94,8 @@ std::vector<ClaimSpec> about_speed() {
                        .tolerance = 0.1,
                        .only = models_with("DLRM")}},
        .reasons = {pool_of_um()},
-       .known = "An iteration takes 10 s and more in the paper, and below a second by estimates: the device computes little. "
+       .known = "An iteration takes 10 s and more in the paper, and below a second by estimates: the device computes "
+                "little. "
                 "What takes the time there is not in a trace."},
       {.id = "as-long-as-published",
        .figure = "9b",
@@ -112,8 +119,9 @@ std::vector<ClaimSpec> about_speed() {
                                      .relation = Relation::near,
                                      .bound = left,
                                      .tolerance = 0.1});
-             for (const auto& [step, before] : {std::pair("Prefetching", "UM"), std::pair("+Preeviction", "Prefetching"),
-                                                std::pair("+Invalidate", "+Preeviction")})
+             for (const auto& [step, before] :
+                  {std::pair("Prefetching", "UM"), std::pair("+Preeviction", "Prefetching"),
+                   std::pair("+Invalidate", "+Preeviction")})
                statements.push_back({.what = fmt::format("{} / {}", step, before),
                                      .policy = step,
                                      .over = before,
@@ -123,7 +131,8 @@ std::vector<ClaimSpec> about_speed() {
                                      .tolerance = kSame});
              return statements;
            }(),
-       .known = "Unified memory with PyTorch's pool is far slower here than in the paper, so that less of its time is left."},
+       .known = "Unified memory with PyTorch's pool is far slower here than in the paper, so that less of its time is "
+                "left."},
   };
 }
 
@@ -146,12 +155,14 @@ std::vector<ClaimSpec> about_parameters() {
 }
 
 std::vector<ClaimSpec> about_memory() {
-  ClaimSpec largest{.id = "largest-batch",
-                    .figure = "T3",
-                    .claim = "DeepUM can run what needs nearly all of the host's memory.",
-                    .published = "batches whose peak is almost that of the host, 512 GB",
-                    .known = "The paper measures what the system has given away, and a trace has what tensors need. Lengths of "
-                             "texts and sizes of images are not in the paper."};
+  ClaimSpec largest{
+      .id = "largest-batch",
+      .figure = "T3",
+      .claim = "DeepUM can run what needs nearly all of the host's memory.",
+      .published = "batches whose peak is almost that of the host, 512 GB",
+      .known =
+          "The paper measures what the system has given away, and a trace has what tensors need. Lengths of "
+          "texts and sizes of images are not in the paper."};
   for (const PaperModel& model : deepum_largest())
     for (const Relation relation : {Relation::at_most, Relation::near})
       largest.statements.push_back({.what = "peak",
@@ -179,7 +190,8 @@ std::vector<ClaimSpec> about_memory() {
        .figure = "T5",
        .claim = "Unified memory faults as often as the paper says.",
        .published = "model by model",
-       .statements = {{.what = "UM", .policy = "UM", .relation = Relation::near, .bound = std::nullopt, .tolerance = 0.2}},
+       .statements =
+           {{.what = "UM", .policy = "UM", .relation = Relation::near, .bound = std::nullopt, .tolerance = 0.2}},
        .reasons = {{.text = "Without PyTorch's pool dead bytes do not come back", .policy = "UM", .instead = "uvm"}}},
       {.id = "table-size",
        .figure = "T4",

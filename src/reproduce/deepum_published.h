@@ -12,8 +12,8 @@ namespace spillway {
 std::vector<std::string_view> deepum_model_names();
 // Seconds of 100 iterations: "UM", "LMS", "LMS-mod", "DeepUM".
 std::optional<double> deepum_figure_9b(std::string_view model, std::string_view policy);
-// Page faults of an iteration, in thousands: "UM", "DeepUM". The table's batches of BERT are the wrong ones; its rows are in
-// the order of the other tables.
+// Page faults of an iteration, in thousands: "UM", "DeepUM". The table's batches of BERT are the wrong ones; its rows
+// are in the order of the other tables.
 std::optional<double> deepum_table_5(std::string_view model, std::string_view policy);
 
 }  // namespace spillway

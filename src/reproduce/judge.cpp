@@ -201,10 +201,9 @@ std::optional<Experiment> changed_base(const SeriesSpec& series, const ReasonSpe
     if (base.model == series.model && base.policy == base_of(figure) && base.part == series.part)
       for (const PointSpec& point : base.points)
         if (point.label == reason.at)
-          return changed(point.experiment, {.text = "",
-                                            .policy = base.policy,
-                                            .instead = reason.base_instead,
-                                            .overrides = reason.overrides});
+          return changed(
+              point.experiment,
+              {.text = "", .policy = base.policy, .instead = reason.base_instead, .overrides = reason.overrides});
   return std::nullopt;
 }
 

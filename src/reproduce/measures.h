@@ -42,7 +42,7 @@ using TraceMeasure = double (*)(const TraceFacts& facts);
 double active_percent_of_peak(const TraceFacts& facts);  // mean over kernels
 double kernels_below_tenth(const TraceFacts& facts);     // percent of them that use less than 10 % of the peak
 double largest_kernel_gigabytes(const TraceFacts& facts);
-double peak_gigabytes(const TraceFacts& facts);  // the most that is alive at a time
+double peak_gigabytes(const TraceFacts& facts);             // the most that is alive at a time
 double percent_longer_than_100ms(const TraceFacts& facts);  // of inactive periods
 double percent_longer_than_10s(const TraceFacts& facts);
 

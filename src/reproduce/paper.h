@@ -44,11 +44,11 @@ struct FigureSpec {
   ChartKind chart = ChartKind::bars;
   std::string x_title = {};
   bool x_is_logarithmic = false;
-  bool one_panel = false;        // else one for each model
+  bool one_panel = false;         // else one for each model
   std::string relative_to = {};   // a point's label: values are percent of that one's
   std::string speedup_over = {};  // a policy of the figure: values are its time, divided by the time of each
   std::string percent_of = {};    // a policy of the figure: values are percent of its value
-  std::string note = {};         // what a reader must know to compare, a sentence or two
+  std::string note = {};          // what a reader must know to compare, a sentence or two
   std::vector<SeriesSpec> series;
 };
 

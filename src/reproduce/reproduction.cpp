@@ -86,10 +86,11 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) 
     const bool is_published = std::ranges::any_of(paper.models, [](const auto& one) { return one.folder != one.id; });
     return fail(Errc::bad_input,
                 fmt::format("--traces: {} has no trace of {}; {}", folder, paper.name,
-                            is_published ? fmt::format("the public artifact's are folders {}, with a kernels.config each",
-                                                       fmt::join(names, ", "))
-                                         : fmt::format("make some with examples/models/traces.py {} -o DIR, called {}.trace.zst",
-                                                       paper.name, fmt::join(names, ".trace.zst, "))));
+                            is_published
+                                ? fmt::format("the public artifact's are folders {}, with a kernels.config each",
+                                              fmt::join(names, ", "))
+                                : fmt::format("make some with examples/models/traces.py {} -o DIR, called {}.trace.zst",
+                                              paper.name, fmt::join(names, ".trace.zst, "))));
   }
   return at_hand;
 }

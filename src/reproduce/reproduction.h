@@ -9,7 +9,7 @@
 
 namespace spillway {
 
-// The papers that can be reproduced: "g10".
+// The papers that can be reproduced: "g10, deepum".
 std::string paper_names();
 Result<Paper> paper_by_name(std::string_view name);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`$SPILLWAY reproduce g10` from outside: a made-up trace in place of BERT's, and G10's own traces where ../shared/g10 has them."""
+"""`$SPILLWAY reproduce` from outside: a made-up trace in place of BERT's, and G10's own traces where ../shared/g10 has them."""
 import json
 import os
 import re
@@ -86,6 +86,27 @@ def made_up(folder):
     assert "kernels.config" in run("g10", "--traces", cache, status=1)
 
 
+# Times that are estimates say so wherever they are shown. A figure of speedups has what it compares with.
+def estimated(folder):
+    traces, page = folder / "dry-runs", folder / "deepum.html"
+    traces.mkdir()
+    for model in ("BERT-B-29", "GPT-2-XL-16"):
+        text = (HERE / "six_layers.trace").read_text().replace('"version":1', '"version":3,"estimated":"roofline, v100-32"', 1)
+        (traces / f"{model}.trace").write_text(text)
+    arguments = ("deepum", "--traces", traces, "--cache", folder / "cache")
+    report = json.loads(run(*arguments, "--json", "--out", page))
+    assert all(one["estimated_times"] for one in report["traces"]), report["traces"]
+    figures = {one["figure"]: one for one in report["figures"]}
+    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T5"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
+    speedups = {one["design"]: one["points"][0] for one in figures["9a"]["series"]}
+    assert speedups["UM"]["ours"] == 1 and abs(speedups["DeepUM"]["published"] - 135 / 129) < 1e-9, speedups
+    assert {one["model"] for one in figures["T3"]["series"]} == {"GPT-2-XL-16"}
+    assert "Times are estimates." in check_page(page)
+    table = run(*arguments, "--figure", "9a")
+    assert "Figure 9a" in table and "Times are estimates." in table and "Table 5" not in table, table
+    assert "traces.py deepum" in run("deepum", "--traces", folder / "cache", status=1)
+
+
 def judged(folder):
     report = json.loads(run("g10", "--figure", "11", "--traces", G10, "--no-cache", "--no-reasons", "--json"))
     claims = {one["id"]: one for one in report["claims"]}
@@ -101,6 +122,7 @@ def judged(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         made_up(Path(name))
+        estimated(Path(name))
         if not G10.is_dir():
             print(f"skipped: G10's own traces, for there is no {G10}")
             return
