@@ -1,11 +1,13 @@
 """dry_runs.py SPILLWAY: a script on PyTorch's device `meta` is recorded as if it had run."""
 
 import collections
+import json
 import os
 import subprocess
+import sys
 import tempfile
 
-from cases import check, main, normal, quick, read_json, script
+from cases import EXAMPLES, check, main, normal, quick, read_json, script
 
 
 def trace(spillway, *arguments, options=()):
@@ -86,6 +88,23 @@ def all_that_is_made_of_it_says_so(spillway):
         check(total == 1_500_000_000, total)
         learned = subprocess.run([spillway, "fit-latencies", path, "-o", os.path.join(folder, "x.latencies")], capture_output=True, text=True)
         check(learned.returncode == 1 and "estimates" in learned.stderr, learned.stderr)
+
+
+@normal()
+def a_papers_traces_are_made_by_one_command(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, os.path.join(EXAMPLES, "models", "traces.py"), "deepum", "-o", folder, "--spillway", spillway, "--only", "DLRM-(96|512)K"]
+        for there, made in (("0 of 2", 2), ("2 of 2", 0)):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+            check(done.returncode == 0 and done.stderr.startswith(f"{there} traces are there"), done.stderr)
+            check(len(done.stderr.splitlines()) == 1 + made, done.stderr)
+        done = subprocess.run([spillway, "reproduce", "deepum", "--figure", "T3", "--traces", folder, "--no-cache", "--json"], capture_output=True, text=True)
+        check(done.returncode == 0, done.stderr)
+        report = json.loads(done.stdout)
+        check([one["model"] for one in report["traces"]] == ["DLRM-512K", "DLRM-96K"], report["traces"])
+        check(report["figures"][0]["estimated_models"] == ["DLRM-512K"], report["figures"])
+        done = subprocess.run([*command[:-1], "Nothing"], capture_output=True, text=True)
+        check(done.returncode == 1 and "no such trace" in done.stderr, done.stderr)
 
 
 @normal()
