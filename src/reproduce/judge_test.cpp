@@ -161,8 +161,9 @@ TEST(JudgeReason, ComparesWithTheSameSystemAsTheFigure) {
       .text = "Less memory", .policy = "A", .base_instead = "B2", .overrides = {"device.memory=1GiB"}};
   const Experiment own{.model = "m", .policy = "A", .overrides = reason.overrides},
       base{.model = "m", .policy = "B2", .overrides = reason.overrides};
-  EXPECT_EQ(experiments_of(reason, figure.spec, {{"m", {.trace = {}, .hash = ""}}}),
-            (std::vector<Experiment>{own, base}));
+  Traces traces;
+  traces.emplace("m", LoadedTrace{});
+  EXPECT_EQ(experiments_of(reason, figure.spec, traces), (std::vector<Experiment>{own, base}));
   Outcomes outcomes;
   outcomes[own] = {.feasible = true, .iteration_seconds = 2, .moved = {}};
   outcomes[base] = {.feasible = true, .iteration_seconds = 7, .moved = {}};
