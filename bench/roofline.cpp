@@ -16,7 +16,6 @@
 
 #include "base/median.h"
 #include "base/text.h"
-#include "latency/features.h"
 #include "report/table.h"
 #include "roofline/roofline.h"
 #include "trace/format.h"
@@ -63,9 +62,9 @@ Result<> compare(const DeviceRates& rates, const std::vector<std::string>& files
     TRY(const LoadedTrace loaded, load_trace(file));
     if (!loaded.trace.estimated.empty()) return fail(Errc::bad_input, file + ": its times are estimates themselves");
     for (const Kernel& kernel : loaded.trace.kernels)
-      if (kernel.duration > rates.launch * 5 && bytes_moved(kernel) > 0)
+      if (kernel.duration > rates.launch * 5 && bytes_touched(kernel) > 0)
         classes[static_cast<std::size_t>(operator_class_of(kernel.name))].push_back(
-            {.work = {.operations = operations_of(kernel), .bytes = bytes_moved(kernel)},
+            {.work = {.operations = operations_of(kernel), .bytes = bytes_touched(kernel)},
              .nanos = static_cast<double>(kernel.duration.value)});
   }
   Table table({{"class", Align::left},

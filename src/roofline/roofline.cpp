@@ -7,11 +7,11 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "latency/features.h"
 
 namespace spillway {
 namespace {
 
+constexpr Nanos kLeast{1};         // A trace has no kernel of no time.
 constexpr double kLongest = 1e17;  // of all kernels together, in nanoseconds: a trace cannot tell of more
 
 // So that the times add up to the total, whatever is rounded.
@@ -59,10 +59,11 @@ double roofline(OperatorClass operators, const Efficiency& part, const DeviceRat
 }
 
 Nanos estimated_time(const Kernel& kernel, const DeviceRates& rates) {
+  if (kernel.reads.empty() && kernel.writes.empty()) return kLeast;  // It is of a host, which runs ahead.
   const OperatorClass operators = operator_class_of(kernel.name);
   const double time = roofline(operators, efficiency_of(operators), rates,
-                               {.operations = operations_of(kernel), .bytes = bytes_moved(kernel)});
-  return Nanos{static_cast<std::uint64_t>(std::llround(std::clamp(time, 1.0, kLongest)))};
+                               {.operations = operations_of(kernel), .bytes = bytes_touched(kernel)});
+  return Nanos{static_cast<std::uint64_t>(std::llround(std::clamp(time, static_cast<double>(kLeast.value), kLongest)))};
 }
 
 Trace with_estimated_times(Trace trace, const DeviceRates& rates, std::string_view machine,

@@ -25,6 +25,7 @@ Efficiency efficiency_of(OperatorClass operators);
 
 // Nanoseconds of a kernel of that class; `rates.are_known()`.
 double roofline(OperatorClass operators, const Efficiency& part, const DeviceRates& rates, const Work& work);
+// Of one that uses no tensor of the device: the least that there is.
 Nanos estimated_time(const Kernel& kernel, const DeviceRates& rates);
 
 // All kernels' times estimated for such a device; no gaps, since a host runs ahead of a GPU. `total`: what all of them

@@ -24,6 +24,18 @@ TEST(Roofline, AKernelTakesAsLongAsItsTrafficOrItsArithmetic) {
   EXPECT_NEAR(static_cast<double>(estimated_time(product(10'000), kDevice).value), large + 500, 1);
 }
 
+// Adam's step counters are on the CPU: a dry run's kernel of these uses nothing.
+TEST(Roofline, AKernelThatUsesNothingTakesTheLeast) {
+  EXPECT_EQ(estimated_time({.name = "aten::add_.Tensor", .duration = {}}, kDevice), Nanos{1});
+}
+
+TEST(Roofline, RowsThatNobodyKnowsCostNoWholeTable) {
+  Kernel lookup{.name = "aten::embedding", .duration = {}};
+  lookup.reads = {{.tensor = {0}, .end = 1_GiB, .sparse = true}, {.tensor = {1}, .end = 1_KiB}};
+  lookup.writes = {{.tensor = {2}, .end = 64_KiB}};
+  EXPECT_LT(estimated_time(lookup, kDevice), Nanos{200'000});  // 129 KiB at 1 GB/s
+}
+
 TEST(Roofline, ConvolutionsRunOnTensorCoresWhereThereAreSome) {
   const Work work{.operations = 1e12, .bytes = 0};
   DeviceRates device = kDevice;

@@ -67,7 +67,10 @@ def it_is_the_trace_of_a_real_run(spillway, model):
     area = [sum(size * (last + 1 - first) for first, last, size in lives(recorded)) for recorded in (real, dry)]
     check(abs(area[0] - area[1]) <= area[0] / 50, area)
     check(abs(peak(real) - peak(dry)) <= peak(real) / 100, peak(real), peak(dry))
-    check(all(kernel["duration_ns"] >= 2000 and kernel["gap_ns"] == 0 for kernel in dry["kernels"]), dry["kernels"][:3])
+    uses = [bool(kernel["reads"] or kernel["writes"]) for kernel in dry["kernels"]]
+    check(all(kernel["gap_ns"] == 0 and (kernel["duration_ns"] >= 2000 if any_bytes else kernel["duration_ns"] == 1)
+              for kernel, any_bytes in zip(dry["kernels"], uses)), dry["kernels"][:3])
+    check((model == "transformer") != all(uses), uses.count(False))  # AdamW counts its steps on the CPU.
 
 
 @normal()
