@@ -57,6 +57,7 @@ def it_is_the_trace_of_a_real_run(spillway, model):
     check(real is not None, done.stderr)
     dry, done = trace(spillway, model, "meta", options=["--dry-run"])
     check(dry is not None, done.stderr)
+    check("resized" not in done.stderr, done.stderr)
     check("estimated" not in real and dry["estimated"] == "roofline, a100", dry["source"])
     different = [(at, a, b) for at, (a, b) in enumerate(zip(names(real), names(dry))) if a != b]
     check(names(real) == names(dry), len(names(real)), len(names(dry)), *different[:5])
@@ -108,6 +109,36 @@ def a_papers_traces_are_made_by_one_command(spillway):
         check(report["figures"][0]["estimated_models"] == ["DLRM-512K"], report["figures"])
         done = subprocess.run([*command[:-1], "Nothing"], capture_output=True, text=True)
         check(done.returncode == 1 and "no such trace" in done.stderr, done.stderr)
+
+
+@normal()
+def a_forked_child_may_use_tensors(spillway):
+    recorded, done = trace(spillway, "cnn-in-child", "meta", options=["--dry-run"])
+    check(recorded is not None and done.returncode == 0 and "segmentation fault" not in done.stderr, done.stderr)
+
+
+@normal()
+def resized_tensors_are_missed_aloud(spillway):
+    recorded, done = trace(spillway, "cnn-resized", "meta", options=["--dry-run"])
+    check(recorded is not None and done.stderr.count("tensors that were resized") == 1, done.stderr)
+
+
+REAL = """
+import os, subprocess, sys, torch
+weight = torch.ones(4)
+torch.ones(4, device="meta")
+print("mapped", sum("spillway-session" in line for line in open("/proc/self/maps")))
+meta = "import torch; torch.empty_strided((4,), (1,), device='meta'); print('only meta')"
+subprocess.run([sys.executable, "-c", meta], env={**os.environ, "SPILLWAY_SESSION": "/nowhere"}, check=True)
+"""
+
+
+@normal()
+def in_a_real_run_tensors_on_meta_are_nobodys(spillway):
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([spillway, "trace", "-o", os.path.join(folder, "x.trace"), "--", sys.executable, "-c", REAL],
+                              capture_output=True, text=True, timeout=300)
+        check("mapped 1\n" in done.stdout and "only meta" in done.stdout, done.stdout, done.stderr)
 
 
 @normal()

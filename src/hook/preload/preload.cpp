@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -78,9 +79,21 @@ void check_version(Session* session, GetAllocator function_of_pytorch) noexcept 
              .text());
 }
 
+bool is_gpu(int device_type) noexcept { return device_type != kCpu && device_type != kMeta; }
+
 bool is_about(const SessionConfig& config, int device_type) noexcept {
   if (config.mode == SessionMode::dry_run) return device_type == kMeta;
-  return config.gpu >= 0 ? device_type != kCpu && device_type != kMeta : device_type == kCpu;
+  return config.gpu >= 0 ? is_gpu(device_type) : device_type == kCpu;
+}
+
+// Once a process, whoever asks first. Of two threads that do so at a time, one gives up what it has opened.
+Session* the_session() noexcept {
+  if (Session* known = opened.load()) return known;
+  Session* mine = open_session();
+  Session* known = nullptr;
+  if (mine == nullptr || opened.compare_exchange_strong(known, mine)) return mine;
+  ::munmap(mine, sizeof(Session));
+  return known;
 }
 
 // Null: such tensors are not managed in this process.
@@ -88,8 +101,9 @@ Session* claimed_session(int device_type) noexcept {
   const char* name = std::getenv(kSessionVariable);
   if (name == nullptr || *name == '\0') return nullptr;
   errno = 0;
-  Session* session = open_session();
-  opened.store(session);
+  Session* session = the_session();
+  // Only a dry run wants such tensors, and they take no memory: nothing is lost if they are not seen.
+  if (session == nullptr && device_type == kMeta) return nullptr;
   if (session == nullptr && errno == EACCES)
     refuse(nullptr,
            (Sentence() << "cannot open the session " << name << " that " << kSessionVariable
@@ -142,7 +156,7 @@ class Decision {
     pid_t nobody = 0;
     if (process_.compare_exchange_strong(nobody, here)) return decide(device_type);
     if (has_waited || process_.load() != here || ::pthread_equal(decider_.load(), ::pthread_self())) return;
-    if (wait_for(device_type == kCpu ? 5 : 60, [&] { return decided_.load(std::memory_order_acquire); })) return;
+    if (wait_for(is_gpu(device_type) ? 60 : 5, [&] { return decided_.load(std::memory_order_acquire); })) return;
     has_waited = true;
     if (Session* session = opened.load())
       add_notice(*session, "a thread could not wait for spillway to start: what it allocated before is not managed");

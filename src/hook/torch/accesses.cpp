@@ -116,7 +116,11 @@ class Collector {
     }
     c10::StorageImpl* storage = storage_of(tensor);
     const void* base = storage->_mutable_data_ptr_no_checks().get();
-    if (impl.numel() == 0 || base == nullptr) return;
+    if (impl.numel() == 0) return;
+    if (base == nullptr) {
+      ++result_.resized;
+      return;
+    }
     const std::size_t item = impl.itemsize();
     const std::size_t offset = static_cast<std::size_t>(impl.storage_offset()) * item;
     const std::size_t bytes = (static_cast<std::size_t>(last) + 1) * item;
@@ -138,6 +142,7 @@ class Collector {
     const std::size_t begin = reinterpret_cast<std::uintptr_t>(use.base) - known->begin + use.offset;
     if (begin + use.bytes > known->bytes) {  // resized behind our back
       result_.sees_all = false;
+      ++result_.resized;
       return;
     }
     const bool writes = use.argument.use != Operator::Use::reads;
@@ -180,7 +185,7 @@ void Accesses::begin_anew(std::string_view kernel) {
   touches.clear();
   foreign.clear();
   sizes.clear();
-  shapes = 0;
+  shapes = resized = 0;
   lineage = KernelLineage(kernel);
   needs_gradient = of_wrappers = writes_parameter = false;
   sees_all = true;

@@ -21,6 +21,7 @@ struct Accesses {
   std::vector<c10::StorageImpl*> foreign;  // did not come from our allocator; valid during the call
   std::uint64_t shapes = 0;                // a hash of all tensors' shapes and types, and of whether gradients are on
   std::vector<std::int64_t> sizes;         // of the same tensors: how many dimensions, then each (KnownShapes)
+  std::uint64_t resized = 0;               // tensors larger than their memory: only `meta` has such
   KernelLineage lineage{""};
   bool needs_gradient = false;    // an argument requires grad
   bool of_wrappers = false;       // some argument stands for other tensors: the operators called with these do the work

@@ -130,6 +130,7 @@ bool Hook::kernel_starts(const Operator& op, c10::ArrayRef<const c10::IValue> ar
   if (op.only_looks) return false;
   thread_local Accesses accesses;
   find_accesses(op, device_, arguments, storages_, accesses);
+  if (accesses.resized > 0) resized_.fetch_add(accesses.resized, std::memory_order_relaxed);
   const bool gradients = c10::GradMode::is_enabled();
   const bool differentiates = gradients && accesses.needs_gradient && !op.ignored;
   if (accesses.of_wrappers) {  // What it calls runs below autograd: that it is training shows here only.
@@ -395,6 +396,7 @@ void Hook::name_larger_than_memory(const RunningKernel& kernel) {
 }
 
 void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
+  if (session_.config.mode == SessionMode::dry_run) return;  // Nobody touches what has no bytes.
   if (child_warned_.load(std::memory_order_relaxed) || memory_->is_served()) return;
   if (!any_tensor_lies_in([&](const void* data) { return memory_->contains(data); }, device_, arguments)) return;
   if (session_.state.child_warned.exchange(1) == 0)
@@ -406,9 +408,18 @@ void Hook::child_runs(c10::ArrayRef<const c10::IValue> arguments) {
   child_warned_.store(true, std::memory_order_relaxed);
 }
 
+void Hook::say_what_was_resized() {
+  if (session_.config.mode != SessionMode::dry_run || resized_ == 0) return;
+  add_notice(session_, "tensors that were resized are not in the trace, though operators used such " +
+                           std::to_string(resized_) +
+                           " times: on `meta`, PyTorch asks nobody for their memory (resize_, out= an empty tensor, "
+                           "torch.range); make them in their full size");
+}
+
 void Hook::finish() {
   if (in_child()) return;
   memory_->script_ends();
+  say_what_was_resized();
   {
     const MutexLock lock(mutex_);
     const auto ended = phases_.script_ends();

@@ -115,6 +115,7 @@ class Hook {
 
  private:
   void say_if_oversized(RunningKernel& kernel);
+  void say_what_was_resized();
   void name_larger_than_memory(const RunningKernel& kernel);
   void has_ended(TrainingPhases::Ended what) SPILLWAY_REQUIRES(mutex_);
   void count(const CountedIteration& iteration) SPILLWAY_REQUIRES(mutex_);
@@ -163,6 +164,7 @@ class Hook {
   std::atomic<bool> child_registered_{false};
   std::atomic<bool> child_warned_{false};
   std::atomic<bool> compiled_seen_{false};
+  std::atomic<std::uint64_t> resized_{0};       // uses of what outgrew its memory behind our back
   std::atomic<std::uint32_t> larger_named_{0};  // operators that used more than the device may hold
 
   // While everything fits, once the iteration is known well, operators are not watched: they cost nothing then.

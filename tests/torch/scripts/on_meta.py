@@ -1,5 +1,6 @@
 """on_meta.py MODEL DEVICE: trains a small model a few steps; on the device `meta` nothing is computed."""
 
+import os
 import sys
 
 import torch
@@ -63,11 +64,26 @@ if model_name == "transformer":
     optimizer = torch.optim.AdamW(model.parameters())
 else:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+def in_a_child(work):
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    if status != 0:
+        raise SystemExit(f"the child ended with status {status}")
+
+
 for _ in range(STEPS):
     inputs, targets = batch()
     loss = nn.functional.cross_entropy(model(inputs), targets)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    if "in-child" in model_name:
+        in_a_child(lambda: model(inputs))
+    if "resized" in model_name:
+        torch.range(1, 1000, device=device).add_(1)
+        torch.ones(10, device=device).resize_(1000).add_(1)
     if "values" in model_name:
         print(loss.item())
