@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "base/files.h"
@@ -27,6 +28,19 @@ struct TraceOptions {
   std::vector<std::string> command;
 };
 
+// The machine and what of it was changed, as far as there is room: "a100 with device.gflops=312000". A file that names
+// no machine is one by its own name, wherever it lies.
+std::string name_with_changes(const MachineModel& machine, std::string_view file, std::size_t room) {
+  constexpr std::string_view kMore = ", and more";
+  std::string name = machine.name == file ? std::filesystem::path(file).stem().string() : machine.name;
+  for (const std::string& change : machine.overrides) {
+    const std::string next = name + " with " + change;
+    if (next.size() + kMore.size() > room) return name.append(kMore);
+    name = next;
+  }
+  return name;
+}
+
 Result<> set_up_dry_run(const TraceOptions& options, SessionConfig& config) {
   TRY(const MachineModel machine, options.machine.load());
   if (!machine.device.rates.are_known())
@@ -37,15 +51,13 @@ Result<> set_up_dry_run(const TraceOptions& options, SessionConfig& config) {
   config.mode = SessionMode::dry_run;
   config.dry_rates = machine.device.rates;
   config.dry_ideal_ns = static_cast<std::uint64_t>(std::llround(options.ideal_seconds * 1e9));
-  std::string name = machine.name;
-  for (const std::string& change : machine.overrides) name += " with " + change;
-  return set_text(config.dry_machine, name.size() < config.dry_machine.size() ? name : machine.name + ", changed",
+  return set_text(config.dry_machine, name_with_changes(machine, options.machine.file(), config.dry_machine.size() - 1),
                   "the machine's name");
 }
 
 constexpr std::string_view kNoValues =
-    "in a dry run tensors have shapes but no values: what reads one (item(), tolist(), .cpu(), a tensor in an `if`) "
-    "fails in PyTorch; leave it out where tensor.is_meta";
+    "if the script failed because it read a value: in a dry run tensors have shapes but no values, so leave out what "
+    "reads one (item(), tolist(), .cpu(), a tensor in an `if`) where tensor.is_meta";
 constexpr std::string_view kNoMetaTensors =
     "the script made no tensors on PyTorch's device `meta`, which is all that a dry run sees: make model and data "
     "there "

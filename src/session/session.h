@@ -65,7 +65,7 @@ struct SessionConfig {
   std::uint64_t iteration = 0;            // 0: the steady one; N: the one after the N-th optimizer step
   MeasuredRates rates;
   DeviceRates dry_rates;                         // of a dry run: kernels' times are estimated for such a device
-  std::array<char, 64> dry_machine{};            // its name
+  std::array<char, 256> dry_machine{};           // its name, and what was changed of it
   std::uint64_t dry_ideal_ns = 0;                // so long its iteration is known to take; 0: that is not known
   std::array<char, 32> policy{};                 // "auto"
   std::array<char, kPathBytes> ssd_directory{};  // absolute

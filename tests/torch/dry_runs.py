@@ -123,6 +123,23 @@ def resized_tensors_are_missed_aloud(spillway):
     check(recorded is not None and done.stderr.count("tensors that were resized") == 1, done.stderr)
 
 
+@normal()
+def a_machine_is_named_with_its_changes(spillway):
+    changes = ["device.gflops=312000", "device.tensor_gflops=312000", "device.bandwidth=1.555TB/s"]
+    with tempfile.TemporaryDirectory() as folder:
+        machine = os.path.join(folder, "a" * 100, "b" * 100, "mine.toml")
+        os.makedirs(os.path.dirname(machine))
+        shown = subprocess.run([spillway, "machines", "a100", "--toml"], check=True, capture_output=True, text=True).stdout
+        with open(machine, "w", encoding="utf-8") as file:
+            file.write("\n".join(line for line in shown.splitlines() if not line.startswith("name")))
+        sets = [word for change in changes for word in ("--set", change)]
+        recorded, done = trace(spillway, "cnn", "meta", options=["--dry-run", "--machine", machine, *sets])
+        check(recorded is not None, done.stderr)
+        check(recorded["estimated"] == "roofline, mine with " + " with ".join(changes), recorded["estimated"])
+        recorded, done = trace(spillway, "cnn", "meta", options=["--dry-run", *sets * 5])
+        check(recorded["estimated"].endswith("=312000, and more"), recorded["estimated"])
+
+
 REAL = """
 import os, subprocess, sys, torch
 weight = torch.ones(4)
