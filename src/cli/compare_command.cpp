@@ -112,10 +112,14 @@ Result<int> run(const CompareOptions& options) {
     evaluations.push_back(std::move(evaluation));
     progress.at(evaluations.size());
   }
-  if (!options.html.empty()) TRY_VOID(write_file(options.html, comparison_page_of(timelines, infeasible)));
+  if (!timelines.empty()) TRY_VOID(write_file(options.html, comparison_page_of(timelines, infeasible)));
   const bool any = std::ranges::any_of(evaluations, [](const Evaluation& one) { return one.result.feasible; });
   const int status = any ? kSuccess : kInfeasible;
-  if (!options.json) return print(comparison_table(evaluations, input), status);
+  if (!options.json) {
+    std::string text = comparison_table(evaluations, input);
+    if (!options.html.empty() && timelines.empty()) text += fmt::format("No page was written to {}.\n", options.html);
+    return print(text, status);
+  }
   auto report = new_report(input);
   for (const Evaluation& evaluation : evaluations)
     append_result(report["results"].emplace_back(new_report(input)), evaluation);

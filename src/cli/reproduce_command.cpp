@@ -41,9 +41,11 @@ std::string cache_folder(const ReproduceOptions& options) {
 }
 
 Result<int> run(const ReproduceOptions& options) {
-  if (!options.output.empty()) TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
   TRY(Paper paper, paper_by_name(options.paper));
   TRY(TracesAtHand at_hand, read_traces(paper, options.traces));
+  if (!options.output.empty())
+    for (const auto& [model, path] : at_hand.paths) TRY_VOID(check_new_file(options.output, {path}, "--out"));
+  if (!options.output.empty()) TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,

@@ -122,6 +122,8 @@ Result<int> run(const SimulateOptions& options) {
   const int status = evaluation.result.feasible ? kSuccess : kInfeasible;
   if (!options.json) {
     std::string text = simulation_table(evaluation, input);
+    if (timeline && !evaluation.result.feasible)
+      text += fmt::format("No timeline was written to {}.\n", options.timeline);
     if (options.kernels && evaluation.result.feasible) text += '\n' + kernel_table(evaluation.result, input.played());
     return print(text, status);
   }

@@ -146,9 +146,9 @@ window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () 
 by("title").textContent = `${data.trace} on ${data.machine}`;
 canvas.setAttribute("aria-label", `${by("title").textContent}: one iteration under each of ${runs.length} policies. The table above has the figures.`);
 const causes = CAUSES.filter((cause) => runs.some((run) => run.waits.some((k) => run.kernels.stall[k] === cause)));
-by("figures").append(table("Of a steady iteration", [["policy", ""], ["time", "number"], ["of ideal", "number"], ["device peak", "number"], ["kernels that waited", "number"], ["waited", "number"],
+by("figures").append(table("Of the iteration that is drawn", [["policy", ""], ["time", "number"], ["of ideal", "number"], ["device peak", "number"], ["kernels that waited", "number"], ["waited", "number"],
   ...causes.map((cause) => [STALLS[cause], "number"])],
-  [...runs.map((run) => [run.policy, timeText(run.iteration), `${d3.format(".1f")((100 * run.ideal) / (run.iteration || 1))} %`, sizeText(run.peak[0]), `${run.waits.length}`, timeText(run.waited),
+  [...runs.map((run) => [run.steady ? run.policy : `${run.policy} (the last one)`, timeText(run.iteration), `${d3.format(".1f")((100 * run.ideal) / (run.iteration || 1))} %`, sizeText(run.peak[0]), `${run.waits.length}`, timeText(run.waited),
     ...causes.map((cause) => timeText(d3.sum(run.waits.filter((k) => run.kernels.stall[k] === cause), (k) => run.kernels.start[k] - run.kernels.ready[k])))]),
    ...data.infeasible.map((policy) => [policy, "infeasible", "", "", "", "", ...causes.map(() => "")])]));
 TIERS.forEach((tier, i) => runs.some((run) => run.peak[i] > 0) && addToLegend(`on the ${TIER_NAMES[i]}`, COLOURS[tier], TIER_PATTERNS[tier]));

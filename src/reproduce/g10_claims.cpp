@@ -22,6 +22,13 @@ StatementSpec at_most(std::string policy, double bound, std::vector<std::string>
   return statement;
 }
 
+StatementSpec within(std::string policy, double least, double most, std::vector<std::string> only = {}) {
+  StatementSpec statement = at_least(std::move(policy), least, std::move(only));
+  statement.relation = Relation::within;
+  statement.upper = most;
+  return statement;
+}
+
 // One is not worse than the other, model by model, everywhere in the figure.
 StatementSpec beats(const std::string& policy, const std::string& other) {
   return {.what = policy + " / " + other,
@@ -45,6 +52,7 @@ std::vector<StatementSpec> better_by(const std::string& policy, const std::strin
 // Model by model, which is less, and by how much.
 std::vector<StatementSpec> fewer_by(const std::string& policy, const std::string& other) {
   StatementSpec direction = beats(policy, other), size = direction;
+  direction.tolerance = 0;
   size.relation = Relation::near;
   size.bound = std::nullopt;
   size.tolerance = 0.1;
@@ -67,10 +75,11 @@ ReasonSpec dead_pages() {
 }
 ReasonSpec dead_pages_deepum() {
   return {
-      .text = "DeepUM+ knows nothing of dead tensors in the artifact. What moves there moves with PyTorch's pool, too",
+      .text =
+          "DeepUM+ knows nothing of dead tensors in the artifact, and here they move with PyTorch's pool. The policy "
+          "that has this also learns from faults, which makes ResNet152 slower than published",
       .policy = "DeepUM+",
-      .instead = "deepum-faults:pool=1,invalidate=0",
-      .only = {"BERT-256", "ViT-1280"}};
+      .instead = "deepum-faults:pool=1,invalidate=0"};
 }
 ReasonSpec flashneuron_room() {
   return {.text =
@@ -269,8 +278,7 @@ std::vector<ClaimSpec> about_time_and_traffic() {
        .figure = "13",
        .claim = "Few kernels are slowed under G10, more under FlashNeuron and DeepUM+, most under Base UVM.",
        .published = "G10 1–6 %, FlashNeuron and DeepUM+ 4–30 %, Base UVM over 50 % of the kernels",
-       .statements = {at_most(g10, 6), at_least(fn, 4), at_most(fn, 30), at_least(deepum, 4), at_most(deepum, 30),
-                      at_least(uvm, 50)},
+       .statements = {at_most(g10, 6), within(fn, 4, 30), within(deepum, 4, 30), at_least(uvm, 50)},
        .reasons = {dead_pages()},
        .known = "Not found why so few kernels are slowed under Base UVM: moving what is dead slows only some more."},
       traffic};
@@ -278,11 +286,10 @@ std::vector<ClaimSpec> about_time_and_traffic() {
 
 std::vector<ClaimSpec> about_sensitivity() {
   const std::string g10 = "G10", uvm = "Base UVM", fn = "FlashNeuron", deepum = "DeepUM+";
-  StatementSpec near_90 = at_least(g10, 90), fn_70 = at_least(fn, 70, {"ViT-1280"}),
-                fn_80 = at_most(fn, 80, {"ViT-1280"}), deepum_70 = at_least(deepum, 70, {"ViT-1280"}),
-                deepum_80 = at_most(deepum, 80, {"ViT-1280"});
+  StatementSpec near_90 = at_least(g10, 90), fn_band = within(fn, 70, 80, {"ViT-1280"}),
+                deepum_band = within(deepum, 70, 80, {"ViT-1280"});
   near_90.at = "12.8 GB/s";
-  for (StatementSpec* one : {&fn_70, &fn_80, &deepum_70, &deepum_80}) one->at = "32 GB/s";
+  for (StatementSpec* one : {&fn_band, &deepum_band}) one->at = "32 GB/s";
   StatementSpec profile = at_least(g10, 99.5);
   profile.at = "20 %";
   return {
@@ -300,7 +307,7 @@ std::vector<ClaimSpec> about_sensitivity() {
        .figure = "18",
        .claim = "FlashNeuron and DeepUM+ stay at 70–80 % with transformers, however fast the SSDs.",
        .published = "70–80 % of ideal (BERT-512 and ViT-1280, with 32 GB/s)",
-       .statements = {fn_70, fn_80, deepum_70, deepum_80},
+       .statements = {fn_band, deepum_band},
        .reasons = {{.text = "Here what is dead leaves without a copy, and in the artifact it moves",
                     .policy = deepum,
                     .at = "32 GB/s",

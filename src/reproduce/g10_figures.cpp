@@ -150,8 +150,7 @@ FigureSpec figure_16() {
     SeriesSpec series{.model = model.id, .policy = "G10", .measure = &percent_of_ideal};
     for (const double gigabytes : {0.0, 16.0, 32.0, 64.0, 128.0, 256.0}) {
       Experiment with = experiment(model, kDesigns[5]);
-      if (gigabytes != 128) with.overrides = {fmt::format("host.memory={}GiB", gigabytes)};
-      if (gigabytes == 0) with.overrides = {"host.memory=0"};
+      with.overrides = {gigabytes > 0 ? fmt::format("host.memory={}GB", gigabytes) : "host.memory=0"};
       series.points.push_back({.x = gigabytes,
                                .label = fmt::format("{} GB", gigabytes),
                                .experiment = std::move(with),

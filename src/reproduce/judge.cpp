@@ -64,6 +64,8 @@ bool is_true(const JudgedStatement& statement) {
       return *statement.ours >= statement.bound - slack;
     case Relation::at_most:
       return *statement.ours <= statement.bound + slack;
+    case Relation::within:
+      return *statement.ours >= statement.bound && *statement.ours <= statement.upper;
     case Relation::fails:
       break;
   }
@@ -74,12 +76,14 @@ std::optional<JudgedStatement> judged(const StatementSpec& spec, const FigureRes
                                       const std::string& label, const Values& values) {
   const auto bound = spec.bound ? spec.bound : values.published;
   if (values.undecided || (!bound && spec.relation != Relation::fails)) return std::nullopt;
+  if (spec.relation == Relation::near && *bound == 0) return std::nullopt;  // Nothing is within a share of nothing.
   JudgedStatement statement{.what = label.empty() ? spec.what : fmt::format("{}, at {}", spec.what, label),
                             .models = models,
                             .unit = spec.over.empty() ? figure.spec.unit : "×",
                             .relation = spec.relation,
                             .ours = values.ours,
                             .bound = bound.value_or(0),
+                            .upper = spec.upper,
                             .tolerance = spec.tolerance,
                             .is_bound_published = !spec.bound,
                             .holds = false};
@@ -99,7 +103,9 @@ std::optional<JudgedStatement> judged_together(const StatementSpec& spec, const 
       models, [&](const std::string& model) { return worst(spec, figure, model).second.published.has_value(); });
   for (const std::string& model : models) {
     const auto [label, values] = worst(spec, figure, model);
-    if (values.undecided || !values.ours || (is_published && !values.published)) continue;
+    if (values.undecided || (is_published && !values.published)) continue;
+    if (!values.ours)  // Without it the mean would be of those that suit the claim.
+      return judged(spec, figure, model, label, values);
     ours = most ? std::max(ours, *values.ours) : ours + std::log(*values.ours);
     const double theirs = values.published.value_or(1);
     published = most ? std::max(published, theirs) : published + std::log(theirs);
@@ -107,7 +113,7 @@ std::optional<JudgedStatement> judged_together(const StatementSpec& spec, const 
   }
   if (count == 0) return std::nullopt;
   const auto finished = [&](double sum) { return most ? sum : std::exp(sum / static_cast<double>(count)); };
-  const std::string name = fmt::format("{} of {} model{}", most ? "most" : "mean", count, count == 1 ? "" : "s");
+  const std::string name = fmt::format("{} of {} model{}", most ? "largest" : "mean", count, count == 1 ? "" : "s");
   return judged(spec, figure, name, spec.at, {.ours = finished(ours), .published = finished(published)});
 }
 
@@ -146,6 +152,8 @@ std::string rule_text(const JudgedStatement& statement) {
     case Relation::at_most:
       return fmt::format("at most {}{}", bound,
                          statement.tolerance > 0 ? fmt::format(" and {:.3g} % of it", 100 * statement.tolerance) : "");
+    case Relation::within:
+      return fmt::format("from {} to {}", bound, number_text(statement.upper, statement.unit));
     case Relation::fails:
       return "infeasible";
   }

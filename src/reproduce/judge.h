@@ -20,7 +20,7 @@ struct JudgedStatement {
   std::string unit;    // "×" of quotients
   Relation relation = Relation::near;
   std::optional<double> ours;  // nothing: infeasible
-  double bound = 0;
+  double bound = 0, upper = 0;
   double tolerance = 0;
   bool is_bound_published = true;  // computed from what was published of the same models; else the claim's own words
   bool holds = false;

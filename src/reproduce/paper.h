@@ -57,10 +57,11 @@ struct FigureSpec {
 //   near      ours is within `tolerance` (a share) of the bound
 //   at_least  ours is not below the bound
 //   at_most   ours is not above the bound
+//   within    ours is neither below the bound nor above the upper one
 //   fails     what the policy would need is more than there is
 // All true: the claim holds. Some: it holds in part. None: it does not hold. A statement of each model counts once a
 // model. Without a bound of its own a statement's bound is the same formula over what was published.
-enum class Relation : std::uint8_t { near, at_least, at_most, fails };
+enum class Relation : std::uint8_t { near, at_least, at_most, within, fails };
 enum class Over : std::uint8_t { each_model, mean_of_models, most_of_models };  // means are geometric
 
 struct StatementSpec {
@@ -73,6 +74,7 @@ struct StatementSpec {
   Over models = Over::each_model;
   Relation relation = Relation::near;
   std::optional<double> bound = {};
+  double upper = 0;  // the other bound of `within`
   double tolerance = 0.1;
   std::string unit = {};               // if it is not the figure's
   std::vector<std::string> only = {};  // models; empty: all that are at hand

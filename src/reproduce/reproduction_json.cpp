@@ -37,6 +37,8 @@ std::string_view name_of(Relation relation) {
       return "at_least";
     case Relation::at_most:
       return "at_most";
+    case Relation::within:
+      return "within";
     case Relation::fails:
       return "fails";
   }
@@ -51,6 +53,7 @@ Json json_of(const JudgedStatement& statement) {
           {"unit", statement.unit},
           {"relation", name_of(statement.relation)},
           {"bound", has_bound ? Json(statement.bound) : Json(nullptr)},
+          {"upper", statement.relation == Relation::within ? Json(statement.upper) : Json(nullptr)},
           {"tolerance", statement.tolerance},
           {"rule", rule_text(statement)},
           {"holds", statement.holds}};

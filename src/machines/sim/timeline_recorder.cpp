@@ -181,8 +181,8 @@ RunTimeline TimelineRecorder::finish(Nanos end, std::span<const Nanos> waits) co
   // What is under way at the end has no order of its own: that of the queues.
   for (const Queue& queue : queues_)
     for (const MoveId move : queue) {
+      if (move != queue.front()) continue;  // It has not begun, so it is one of the next iteration.
       PlayedTransfer one = under_way_.at(move);
-      if (move != queue.front()) one.begin = end;
       one.end = end;
       one = cut(one, end);
       one.goes_on = true;
