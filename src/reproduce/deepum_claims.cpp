@@ -150,16 +150,20 @@ std::vector<ClaimSpec> about_parameters() {
                   .figure = "11a",
                   .claim = "To look 32 kernels ahead is best.",
                   .published = "as bars",
-                  .known = "Nearly all that a kernel needs is asked for by 8 kernels before, on average."};
+                  .known = "Not found. To look farther than 32 kernels ahead does no harm here."};
   for (const char* other : {"N=8", "N=16", "N=64", "N=128"})
     ahead.statements.push_back(not_below("N=32", other, Over::mean_of_models));
   ClaimSpec shape{.id = "table-shape",
                   .figure = "12",
                   .claim = "Block tables of 2048 rows with two ways and four successors are best.",
-                  .published = "Config9 of table 6, on average"};
+                  .published = "Config9 of table 6, on average",
+                  .known = "All shapes are as fast as the others here, also that of 128 rows."};
   for (int other = 0; other <= 12; ++other)
     if (other != 9)
       shape.statements.push_back(not_below("Config9", fmt::format("Config{}", other), Over::mean_of_models));
+  // If all are equal, nothing is best.
+  shape.statements.front().bound = 1 + kSame;
+  shape.statements.front().tolerance = 0;
   return {ahead, shape};
 }
 
@@ -170,8 +174,8 @@ std::vector<ClaimSpec> about_memory() {
       .claim = "DeepUM can run what needs nearly all of the host's memory.",
       .published = "batches whose peak is almost that of the host, 512 GB",
       .known =
-          "The paper measures what the system has given away, and a trace has what tensors need. Lengths of "
-          "texts and sizes of images are not in the paper."};
+          "The paper measures what the system has given away, and a trace has what tensors need. It does not "
+          "say how long its texts are."};
   for (const PaperModel& model : deepum_largest())
     for (const Relation relation : {Relation::at_most, Relation::near})
       largest.statements.push_back({.what = "peak",
@@ -184,19 +188,15 @@ std::vector<ClaimSpec> about_memory() {
   return {
       largest,
       {.id = "few-faults",
-       .figure = "T5",
+       .figure = "T5b",
        .claim = "Few of the page faults are left.",
        .published = "at most 1.8 % of those of unified memory",
-       .statements = {{.what = "DeepUM / UM",
-                       .policy = "DeepUM",
-                       .over = "UM",
-                       .relation = Relation::at_most,
-                       .bound = 0.018,
-                       .tolerance = 0}},
+       .statements =
+           {{.what = "DeepUM", .policy = "DeepUM", .relation = Relation::at_most, .bound = 1.8, .tolerance = 0.01}},
        .known = "Most faults that are left are on blocks whose prefetch waits for its turn: links are too slow, not "
                 "predictions wrong."},
       {.id = "as-many-faults",
-       .figure = "T5",
+       .figure = "T5a",
        .claim = "Unified memory faults as often as the paper says.",
        .published = "model by model",
        .statements =

@@ -60,8 +60,10 @@ const std::string& base_of(const FigureSpec& figure) {
 }
 
 std::optional<double> compared(const FigureSpec& figure, std::optional<double> value, std::optional<double> base) {
-  if (!value || !base || *value <= 0 || *base <= 0) return std::nullopt;
-  return figure.speedup_over.empty() ? 100 * *value / *base : *base / *value;
+  if (!value || !base) return std::nullopt;
+  const bool is_speedup = !figure.speedup_over.empty();
+  if ((is_speedup ? *value : *base) <= 0) return std::nullopt;
+  return is_speedup ? *base / *value : 100 * *value / *base;
 }
 
 const PointResult* FigureResult::find(const std::string& model, const std::string& policy, const std::string& part,

@@ -13,7 +13,7 @@ namespace spillway {
 
 // The policy that the figure compares with; empty: its values are what is measured.
 const std::string& base_of(const FigureSpec& figure);
-// A value of such a figure, of what is measured; nothing where one of both is missing.
+// A value of such a figure, of what is measured; nothing where one of both is missing, or the divisor is zero.
 std::optional<double> compared(const FigureSpec& figure, std::optional<double> value, std::optional<double> base);
 
 struct PointResult {

@@ -47,6 +47,13 @@ TEST(FillIn, PercentAreTheOwnValueByTheOthers) {
   EXPECT_EQ(filled(figure).series[1].points[0].ours, 25);
 }
 
+TEST(FillIn, NothingOfSomethingIsZeroPercentAndOfNothingNone) {
+  FigureSpec figure = two_policies();
+  figure.percent_of = "slow";
+  EXPECT_EQ(compared(figure, 0, 5), 0);
+  EXPECT_EQ(compared(figure, 5, 0), std::nullopt);
+}
+
 TEST(FillIn, WithoutTheOthersValueThereIsNone) {
   FigureSpec figure = two_policies();
   figure.speedup_over = "fast";

@@ -27,7 +27,7 @@ std::optional<double> quotient(std::optional<double> a, std::optional<double> b)
 Values values_at(const StatementSpec& statement, const FigureResult& figure, const std::string& model,
                  const std::string& label) {
   const PointResult* point = figure.find(model, statement.policy, statement.part, label);
-  if (point == nullptr) return {.ours = {}, .published = {}, .undecided = true};
+  if (point == nullptr || (!point->ours && !point->infeasible)) return {.ours = {}, .published = {}, .undecided = true};
   if (statement.over.empty()) return {.ours = point->ours, .published = point->published};
   const std::string& part = statement.over_part.empty() ? statement.part : statement.over_part;
   const PointResult* over = figure.find(model, statement.over, part, label);

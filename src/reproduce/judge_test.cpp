@@ -112,6 +112,18 @@ TEST(Judge, NothingIsJudgedOfModelsThatAreNotAtHand) {
   EXPECT_EQ(verdict_of(statement, figure), Verdict::not_judged);
 }
 
+TEST(Judge, NothingIsJudgedOfWhatIsFeasibleAndHasNoValue) {
+  FigureForTests made;
+  made.add("m", "A", std::nullopt).add("n", "A", std::nullopt);
+  FigureResult figure = made.result();
+  figure.series[0].points[0].infeasible = false;
+  const JudgedClaim claim = judge(
+      claim_of({{.what = "A", .policy = "A", .relation = Relation::at_most, .bound = 1, .tolerance = 0}}), figure);
+  ASSERT_EQ(claim.statements.size(), 1u);
+  EXPECT_EQ(claim.statements[0].models, "n");
+  EXPECT_FALSE(claim.statements[0].holds);
+}
+
 TEST(Judge, AClaimNamesWhatWasSimulatedForIt) {
   FigureForTests figure;
   figure.add("m", "A", 90).add("m", "B", 60).add("m", "C", 60);

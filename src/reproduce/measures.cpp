@@ -92,10 +92,6 @@ std::optional<double> thousand_faulted_pages(const Outcome& outcome) {
   return when_feasible(outcome, static_cast<double>(outcome.faults) * kPages / 1000);
 }
 
-std::optional<double> thousand_faulted_pages_if_any(const Outcome& outcome) {
-  return outcome.faults > 0 ? thousand_faulted_pages(outcome) : std::nullopt;
-}
-
 std::optional<double> flash_years(const Outcome& outcome) {
   return outcome.feasible ? outcome.flash_years : std::nullopt;
 }

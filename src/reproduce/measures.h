@@ -26,8 +26,7 @@ std::optional<double> ssd_written_gigabytes(const Outcome& outcome);
 std::optional<double> written_gigabytes(const Outcome& outcome);  // that left the device
 std::optional<double> iteration_seconds(const Outcome& outcome);
 std::optional<double> hundred_iterations_seconds(const Outcome& outcome);
-std::optional<double> thousand_faulted_pages(const Outcome& outcome);         // of 4 KiB: all those of each block
-std::optional<double> thousand_faulted_pages_if_any(const Outcome& outcome);  // nothing instead of zero
+std::optional<double> thousand_faulted_pages(const Outcome& outcome);  // of 4 KiB: all those of each block
 std::optional<double> flash_years(const Outcome& outcome);
 
 // What is measured of a trace alone.

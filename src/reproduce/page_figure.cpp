@@ -56,7 +56,7 @@ BarChart bars_of(const FigureResult& figure, const std::string& model, const std
       if (point.infeasible)
         row->instead = "fails";
       else if (!point.ours && row->instead.empty())
-        row->instead = "no end";
+        row->instead = base_of(figure.spec).empty() ? "no end" : "none";
       if (point.ours) row->ours.push_back({.name = series.spec.part, .value = *point.ours, .colour = colour});
       if (point.published)
         row->published.push_back({.name = series.spec.part, .value = *point.published, .colour = colour});

@@ -97,7 +97,7 @@ def estimated(folder):
     report = json.loads(run(*arguments, "--json", "--out", page))
     assert all(one["estimated_times"] for one in report["traces"]), report["traces"]
     figures = {one["figure"]: one for one in report["figures"]}
-    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T5"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
+    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T5a", "T5b"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
     speedups = {one["design"]: one["points"][0] for one in figures["9a"]["series"]}
     assert speedups["UM"]["ours"] == 1 and abs(speedups["DeepUM"]["published"] - 135 / 129) < 1e-9, speedups
     assert {one["model"] for one in figures["T3"]["series"]} == {"GPT-2-XL-16"}
