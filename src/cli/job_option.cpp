@@ -29,7 +29,7 @@ struct GivenJob {
   Lifetimes lifetimes;
   double weight = 1;
   Nanos arrival{};
-  std::uint32_t iterations = 50;
+  std::uint32_t iterations = 20;
 };
 
 template <class Number>
@@ -155,7 +155,8 @@ void add_rows(Table& table, const std::string& policy, const JobsResult& result,
 
 void JobOption::add_to(CLI::App& command) {
   command.add_option("--job", texts,
-                     "a job beside others: FILE[:weight=W,arrival=TIME,iterations=N]; once for each, instead of TRACE");
+                     "a job beside others: FILE[:weight=W,arrival=TIME,iterations=N]; once for each, instead of TRACE; "
+                     "default: 1, 0s, 20");
 }
 
 Result<> JobOption::check(const std::string& trace) const {
