@@ -34,7 +34,7 @@ std::string name_with_changes(const MachineModel& machine, std::string_view file
   constexpr std::string_view kMore = ", and more";
   std::string name = machine.name == file ? std::filesystem::path(file).stem().string() : machine.name;
   for (const std::string& change : machine.overrides) {
-    const std::string next = name + " with " + change;
+    const std::string next = fmt::format("{} with {}", name, change);
     if (next.size() + kMore.size() > room) return name.append(kMore);
     name = next;
   }

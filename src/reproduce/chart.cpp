@@ -136,9 +136,11 @@ class Plane {
       return labels;
     }
     constexpr std::array kNames{"1 µs", "10 µs", "0.1 ms", "1 ms", "10 ms", "0.1 s", "1 s", "10 s", "100 s", "1000 s"};
-    for (int power = -6; power <= 3; ++power)
-      if (power >= x_.least && power <= x_.most)
-        labels.emplace_back(x(std::pow(10, power)), kNames[static_cast<std::size_t>(power + 6)]);
+    int power = -6;
+    for (const auto& name : kNames) {
+      if (power >= x_.least && power <= x_.most) labels.emplace_back(x(std::pow(10, power)), name);
+      ++power;
+    }
     return labels;
   }
 

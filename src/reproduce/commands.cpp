@@ -72,7 +72,7 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
     add_once(group->second.policies, experiment.policy);
     add_once(models, experiment.model);
   }
-  const std::string itself =
+  std::string itself =
       fmt::format("spillway reproduce {} --figure {} --traces {}", paper.name, figure, quoted(at_hand.folder));
   if (groups.size() > kMostLines || models.size() > kMostModels) return itself;
   if (experiments.empty()) {

@@ -119,7 +119,7 @@ class Workers {
                            : std::optional(Noise{.percent = experiment.noise_percent, .seed = 0});
     const Case input = case_of(loaded, std::move(machine), noise);
     TRY(const Evaluation evaluation, evaluate(policy, input));
-    const Outcome outcome = outcome_of(evaluation.result);
+    Outcome outcome = outcome_of(evaluation.result);
     if (!file.empty()) (void)write_file(file, to_cache_text(outcome, key));  // Without it, it is simulated again.
     return outcome;
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a trace of TrioSim's published measurement of an H100, which bench/roofline reads: bench/triosim_trace.py FOLDER FILE.trace
+"""Makes a trace of TrioSim's published measurement of an H100, which bench/roofline reads: bench/estimates/triosim_trace.py FOLDER FILE.trace
 
 FOLDER is one of sample_trace/trace2-h100-bs128/ in https://github.com/sarchlab/triosim (ResNet-50, VGG-13; batch 128). What is left out:
 operators of which nothing is measured, and nodes of the backward pass that do nothing. Of a backward matrix product it has one factor only: its
