@@ -30,4 +30,7 @@ std::string_view json_reason(std::string_view what);
 // Whether its lists and objects nest deeper than that. A parser's own recursion is bounded so, before it begins.
 bool nests_deeper(std::string_view json, int most);
 
+// The next line of `rest`, which is then what follows it: without its end, "\n" or "\r\n".
+std::string_view take_line(std::string_view& rest);
+
 }  // namespace spillway

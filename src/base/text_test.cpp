@@ -56,5 +56,14 @@ TEST(NestsDeeper, CountsWhatIsOpenOutsideOfTexts) {
   EXPECT_FALSE(nests_deeper("", 0));
 }
 
+TEST(Text, LinesAreTakenOneByOne) {
+  std::string_view rest = "a\r\n\nb\rc";
+  EXPECT_EQ(take_line(rest), "a");
+  EXPECT_EQ(take_line(rest), "");
+  EXPECT_EQ(rest, "b\rc");
+  EXPECT_EQ(take_line(rest), "b\rc") << "the end needs no line feed";
+  EXPECT_TRUE(rest.empty());
+}
+
 }  // namespace
 }  // namespace spillway

@@ -7,20 +7,6 @@
 #include "trace/validate.h"
 
 namespace spillway {
-namespace {
-
-TensorKind kind_of_made(Phase phase) {
-  switch (phase) {
-    case Phase::forward:
-      return TensorKind::activation;
-    case Phase::backward:
-      return TensorKind::gradient;
-    default:
-      return TensorKind::other;
-  }
-}
-
-}  // namespace
 
 Assembly::Assembly(std::string name, std::string source) {
   trace_.name = std::move(name);
@@ -103,7 +89,7 @@ Result<Trace> Assembly::finish(const std::string& where) && {
       const bool within = *uses.first == death && !uses.read_first;
       tensor.kind = uses.read_first ? TensorKind::input
                     : within        ? TensorKind::workspace
-                                    : kind_of_made(trace_.kernels[*uses.first].phase);
+                                    : kind_made_in(trace_.kernels[*uses.first].phase);
     }
     tensors.push_back(std::move(tensor));
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/text.h"
+
 namespace spillway {
 namespace {
 
@@ -38,11 +40,8 @@ Result<> read_csv(std::string_view text, std::initializer_list<std::string_view>
   std::vector<std::size_t> places;
   std::size_t width = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_line(text);
     ++number;
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     const std::vector<std::string_view> fields = fields_of(line);
     if (places.empty()) {

@@ -24,21 +24,29 @@ constexpr std::size_t kLongestDtrLine = std::size_t{1} << 20;     // a call's re
 constexpr std::uint64_t kMostDtrNumber = std::uint64_t{1} << 62;  // nanoseconds or bytes
 
 // What stands before it is no part of the iteration; a log without it is all of it.
-constexpr std::string_view kStart = R"("ANNOTATION":"START")";
+constexpr std::string_view kStart = "\"START\"";
+bool is_start(std::string_view line) {
+  if (!line.contains(kStart) || line.size() > kLongestDtrLine || nests_deeper(line, kDeepestDtr)) return false;
+  const Json object = Json::parse(line, nullptr, false);
+  return object.is_object() && object.value("INSTRUCTION", Json()) == "ANNOTATE" &&
+         object.value("ANNOTATION", Json()) == "START";
+}
+bool has_start(std::string_view text) {
+  while (!text.empty())
+    if (is_start(take_line(text))) return true;
+  return false;
+}
 
 class DtrReader {
  public:
   DtrReader(std::string_view text, const std::string& where, const std::string& name)
-      : rest_(text), where_(where), assembly_(name, "dtr"), before_start_(text.contains(kStart)) {}
+      : rest_(text), where_(where), assembly_(name, "dtr"), before_start_(has_start(text)) {}
 
   Result<Trace> run() {
     while (!rest_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
       ++line_number_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (std::exchange(before_start_, before_start_ && !line.contains(kStart)) || line.empty()) continue;
+      const std::string_view line = take_line(rest_);
+      if (std::exchange(before_start_, before_start_ && !is_start(line)) || line.empty()) continue;
       TRY_VOID(read_line(line));
       if (assembly_.too_large()) return wrong("the log has more uses than we read; cut it to one iteration");
     }

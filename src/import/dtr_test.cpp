@@ -18,7 +18,7 @@ std::string call(const std::string& name, const std::string& arguments, const st
 std::string release(const std::string& name) { return R"({"INSTRUCTION":"RELEASE","NAME":")" + name + "\"}\n"; }
 
 const std::string kLog =
-    constant("old", "7") + R"({"ANNOTATION":"START","INSTRUCTION":"ANNOTATE"})" + "\n" + constant("w", "100") +
+    constant("old", "7") + R"({"ANNOTATION": "START", "INSTRUCTION": "ANNOTATE"})" + "\n" + constant("w", "100") +
     constant("x", "40") + release("old") + call("mm", R"("x","w")", "a", "64", "1000") +
     call("view", R"("a")", "v", "64", "30", "0") + release("a") + release("x") +
     R"({"ARGS":["v"],"INSTRUCTION":"MUTATE","MUTATE":[0],"NAME":"relu_","TIME":"500"})" + "\n" +

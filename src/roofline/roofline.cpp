@@ -11,7 +11,7 @@
 namespace spillway {
 namespace {
 
-constexpr Nanos kLeast{1};         // A trace has no kernel of no time.
+constexpr Nanos kLeast{1};         // that an estimate says
 constexpr double kLongest = 1e17;  // of all kernels together, in nanoseconds: a trace cannot tell of more
 
 // So that the times add up to the total, whatever is rounded.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "trace/compressed.h"
 #include "trace/validate.h"
 
@@ -52,12 +53,8 @@ class Parser {
     trace_.name = name;
     trace_.source = "g10";
     while (!rest_.empty()) {
-      const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-      std::string_view line = rest_.substr(0, end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
       ++line_number_;
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      TRY_VOID(read(line));
+      TRY_VOID(read(take_line(rest_)));
     }
     TRY_VOID(end_kernel());
     return finish();
@@ -160,14 +157,7 @@ class Parser {
     if (list_ == List::inputs) return TensorKind::input;  // born here, filled from outside, without a transfer
     if (list_ == List::workspace) return TensorKind::workspace;
     if (trace_.kernels.back().name.contains("LoadData")) return TensorKind::input;
-    switch (trace_.kernels.back().phase) {
-      case Phase::forward:
-        return TensorKind::activation;
-      case Phase::backward:
-        return TensorKind::gradient;
-      default:
-        return TensorKind::other;
-    }
+    return kind_made_in(trace_.kernels.back().phase);
   }
 
   Result<Trace> finish() {

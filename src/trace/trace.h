@@ -17,6 +17,13 @@ enum class TensorKind : std::uint8_t { weight, gradient, optimizer_state, activa
 
 enum class Phase : std::uint8_t { forward, backward, optimizer, other };
 
+// What is made in that phase usually is, where nobody says more.
+constexpr TensorKind kind_made_in(Phase phase) {
+  return phase == Phase::forward    ? TensorKind::activation
+         : phase == Phase::backward ? TensorKind::gradient
+                                    : TensorKind::other;
+}
+
 // One allocation that kernels read or write. Its id is its place in Trace::tensors.
 struct Tensor {
   std::string name;

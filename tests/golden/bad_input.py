@@ -85,6 +85,9 @@ def main():
             "frobnicate": ["frobnicate"], "magic": ["plan", trace, "--policy", "magic", *A100],
             "--noise": ["simulate", trace, "--policy", "g10", *A100, "--noise", "120%"],
             "z9": ["plan", trace, "--policy", "g10", "--machine", "z9"],
+            "--seed": ["simulate", trace, "--policy", "g10", *A100, "--noise", "20%", "--seed", "-1"],
+            "'ahead' is given twice": ["simulate", trace, "--policy", "deepum-faults:ahead=8,ahead=9", *A100],
+            "pool=1": ["compare", "--job", trace, "--policies", "uvm:pool=1", *A100],
             "device.colour": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
         }.items():
             good &= fails(what, what, *arguments, status=(2,))
@@ -101,6 +104,7 @@ def main():
             before = Path(file).read_bytes()
             good &= fails("the output is an input, which would be lost", file, *arguments, "-o", file, status=(2,))
             good &= Path(file).read_bytes() == before
+            good &= fails("the page is an input", file, "show", file, "--html", file, status=(2,))
         good &= fails("a folder", "name a file in it: bad", "show", str(folder), status=(2,))
         good &= fails("no name", "-o", "plan", trace, "--policy", "g10", *A100, "-o", "", status=(2,))
         too_small = subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10-gds", "--machine", "a100", "--set", "device.memory=1MiB",
