@@ -15,12 +15,35 @@ from peak import Peak
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+class FusedAdam(torch.optim.Optimizer):
+    """Adam as one operator for each weight, whose gradient is freed right after: so do frameworks that compile graphs, TENSILE's among them. Adam(fused=True)
+    of PyTorch refuses meta tensors."""
+
+    def __init__(self, parameters, lr=1e-4):
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                state = self.state[weight]
+                if not state:
+                    state.update(mean=torch.zeros_like(weight), square=torch.zeros_like(weight), step=torch.ones((), device=weight.device))
+                torch._fused_adam_([weight], [weight.grad], [state["mean"]], [state["square"]], [], [state["step"]], lr=group["lr"], beta1=0.9,
+                                   beta2=0.999, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+                state["step"] += 1
+                weight.grad = None
+
+
 # foreach would make another copy of all weights, and PyTorch has it only on GPUs: without it a run is the same everywhere.
 OPTIMIZERS = {
     "sgd": functools.partial(torch.optim.SGD, lr=0.01, foreach=False),
     "momentum": functools.partial(torch.optim.SGD, lr=0.01, momentum=0.9, weight_decay=1e-4, foreach=False),
     "adam": functools.partial(torch.optim.Adam, lr=1e-4, foreach=False),
     "adamw": functools.partial(torch.optim.AdamW, lr=1e-4, foreach=False),
+    "fused-adam": FusedAdam,
 }
 
 
@@ -39,7 +62,7 @@ def parser(description, batch, optimizer="adamw", what="texts"):
     options.add_argument("--steps", type=int, default=6, help="training steps (default %(default)s)")
     options.add_argument("--device", default="cpu", help="as PyTorch names it; weights and data are made there. On meta nothing is computed, "
                          "and no loss is printed (default %(default)s)")
-    options.add_argument("--optimizer", choices=OPTIMIZERS, default=optimizer, help="sgd keeps no states, momentum one for each weight, adam and adamw two "
+    options.add_argument("--optimizer", choices=OPTIMIZERS, default=optimizer, help="sgd keeps no states, momentum one for each weight, the others two. fused-adam is one operator a weight "
                          f"(default {optimizer or 'that of the paper'})")
     options.add_argument("--seed", type=int, default=1, help="the same seed gives the same losses (default %(default)s)")
     options.add_argument("--peak", action="store_true", help="print the most bytes that tensors on the device had at a time, as operators return them")

@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/evaluation.h"
-#include "evaluation/cold_start.h"
-#include "policies/tensile.h"
+#include "evaluation/evaluate_jobs.h"
 #include "report/estimates.h"
 #include "report/json.h"
 #include "report/progress.h"
@@ -73,37 +72,6 @@ Result<GivenJob> load_job(const std::string& text) {
   TRY(job.loaded, load_trace(job.file));
   job.lifetimes = analyse_lifetimes(job.loaded.trace);
   return job;
-}
-
-// TENSILE plans for all jobs at once. Planners that know one job plan for a share of the device and of host memory, in
-// proportion to the jobs' peaks. Who plans from a first iteration has no plan before it is over. Before it is, whoever
-// has predicted times plans with those.
-std::vector<Plan> plans_of(const Policy& policy, const std::vector<GivenJob>& jobs,
-                           const std::vector<Trace>& unmeasured, const MachineModel& machine,
-                           const std::vector<PresentJob>& present) {
-  const auto peak_of = [&](const PresentJob& one) { return std::ranges::max(jobs[one.job].lifetimes.live); };
-  Bytes all;
-  for (const PresentJob& one : present) all += peak_of(one);
-  std::vector<MachineModel> shares(present.size(), machine);
-  std::vector<Problem> problems;
-  for (std::size_t at = 0; at < present.size(); ++at) {
-    const GivenJob& job = jobs[present[at].job];
-    const double share = static_cast<double>(peak_of(present[at]).value) / static_cast<double>(all.value);
-    const auto part_of = [&](Bytes whole) {
-      return Bytes{static_cast<std::uint64_t>(static_cast<double>(whole.value) * share)};
-    };
-    if (policy.plan != plan_tensile) {
-      shares[at].device.memory = part_of(machine.device.memory);
-      shares[at].host.memory = part_of(machine.host.memory);
-    }
-    const Trace& trace = present[at].has_measured ? job.loaded.trace : unmeasured[present[at].job];
-    problems.push_back({trace, job.lifetimes, shares[at], policy.traits.parameters});
-  }
-  if (policy.plan == plan_tensile) return plan_tensile_jobs(problems);
-  std::vector<Plan> plans;
-  for (std::size_t at = 0; at < present.size(); ++at)
-    plans.push_back(policy.traits.plans_from_second && !present[at].has_measured ? Plan{} : policy.plan(problems[at]));
-  return plans;
 }
 
 Json json_of(const std::string& policy, const JobsResult& result, const JobsCost& cost,
@@ -179,15 +147,8 @@ Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policie
   std::vector<DeviceJob> jobs;
   for (const GivenJob& job : given)
     jobs.push_back({job.loaded.trace.name, job.loaded.trace, job.lifetimes, job.weight, job.arrival, job.iterations});
-  for (const Policy& policy : policies) {
-    const Parameters& parameters = policy.traits.parameters;
-    if (parameters.has("pool") && parameters.is_on("pool"))
-      return fail(Errc::usage, fmt::format("{}: PyTorch's pool of blocks is simulated for one trace alone; leave out "
-                                           "pool=1, or give TRACE without --job",
-                                           text_of(policy)));
-  }
-  TRY(const Policy ideal, policy_by_name("ideal"));
-  TRY(const JobsResult without, simulate_jobs(jobs, machine, ideal.traits, {}));
+  for (const Policy& policy : policies) TRY_VOID(check_for_jobs(policy));
+  TRY(const JobsResult without, evaluate_unlimited(jobs, machine));
   Table table({{"policy", Align::left},
                {"job", Align::left},
                {"first iteration"},
@@ -211,15 +172,7 @@ Result<int> run_jobs(const JobOption& option, const std::vector<Policy>& policie
   Progress progress("comparing policies", policies.size());
   std::size_t done = 0;
   for (const Policy& policy : policies) {
-    TRY(const auto cold_start, cold_start_of(policy));
-    std::vector<Trace> unmeasured;
-    for (const GivenJob& job : given) unmeasured.push_back(reckoned_trace(job.loaded.trace, cold_start));
-    PlanJobs plan;
-    if (policy.plan != nullptr)
-      plan = [&](const std::vector<PresentJob>& present) {
-        return plans_of(policy, given, unmeasured, machine, present);
-      };
-    TRY(const JobsResult result, simulate_jobs(jobs, machine, policy.traits, plan));
+    TRY(const JobsResult result, evaluate_jobs(policy, jobs, machine));
     any |= result.feasible;
     const JobsCost cost = result.feasible ? cost_of(result, without) : JobsCost{};
     add_rows(table, text_of(policy), result, &cost, given);

@@ -24,6 +24,7 @@ struct ReproduceOptions {
   unsigned jobs = 0;
   bool no_cache = false;
   bool no_reasons = false;
+  bool sensitivity = false;
   bool json = false;
 };
 
@@ -49,8 +50,9 @@ Result<int> run(const ReproduceOptions& options) {
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,
-      reproduce(std::move(paper), {.figure = options.figure, .explains_why = !options.no_reasons}, std::move(at_hand),
-                {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
+      reproduce(std::move(paper),
+                {.figure = options.figure, .explains_why = !options.no_reasons, .varies = options.sensitivity},
+                std::move(at_hand), {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
                 [&](std::size_t done, std::size_t all) {
                   if (!progress) progress = std::make_unique<Progress>("simulating", all);
                   progress->at(done);
@@ -85,6 +87,8 @@ void add_reproduce_command(CLI::App& app, int& status) {
   command->add_flag("--no-cache", options->no_cache, "simulate all anew, and keep nothing")->excludes("--cache");
   command->add_flag("--no-reasons", options->no_reasons,
                     "leave out the experiments that explain differences: most of the time");
+  command->add_flag("--sensitivity", options->sensitivity,
+                    "judge each claim again under other assumptions: what faults cost, flash, estimated times");
   command->add_flag("--json", options->json, "one JSON object, for programs");
   command->callback([options, &status] { status = finish(run(*options)); });
 }

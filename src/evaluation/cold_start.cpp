@@ -13,8 +13,8 @@ Result<std::optional<LatencyModel>> cold_start_of(const Policy& policy) {
   return model;
 }
 
-Trace reckoned_trace(const Trace& recorded, const std::optional<LatencyModel>& cold_start) {
-  return cold_start ? with_predicted_times(recorded, *cold_start) : recorded;
+Trace reckoned_trace(const Trace& recorded, const LatencyModel* cold_start) {
+  return cold_start != nullptr ? with_predicted_times(recorded, *cold_start) : recorded;
 }
 
 }  // namespace spillway

@@ -13,6 +13,6 @@ namespace spillway {
 Result<std::optional<LatencyModel>> cold_start_of(const Policy& policy);
 
 // The iteration as the policy's first plan reckons with it: with predicted times, or as it was recorded.
-Trace reckoned_trace(const Trace& recorded, const std::optional<LatencyModel>& cold_start);
+Trace reckoned_trace(const Trace& recorded, const LatencyModel* cold_start);
 
 }  // namespace spillway

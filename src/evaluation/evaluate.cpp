@@ -60,9 +60,11 @@ Result<Case> load_case(const std::string& trace_path, MachineModel machine, std:
   return case_of(std::move(loaded), std::move(machine), noise);
 }
 
-Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline) {
+Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline,
+                            const LatencyModel* predictor) {
   Evaluation evaluation;
-  TRY(const auto cold_start, cold_start_of(policy));
+  TRY(const auto of_file, cold_start_of(policy));
+  const LatencyModel* cold_start = predictor != nullptr ? predictor : of_file ? &*of_file : nullptr;
   const auto begin = Clock::now();
   // What lacks place below may be computed again instead; the simulation sees whether it is.
   const PerTier<Bytes> missing = shortfall(input.lifetimes, input.machine, policy.traits);
@@ -70,7 +72,7 @@ Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline
   if (may_fit && policy.plan) {
     const Trace reckoned = reckoned_trace(input.loaded.trace, cold_start);
     evaluation.plan = policy.plan({reckoned, input.lifetimes, input.machine, policy.traits.parameters});
-    evaluation.plan.reckoned = reckoned_from(reckoned, cold_start.has_value());
+    evaluation.plan.reckoned = reckoned_from(reckoned, cold_start != nullptr);
   }
   evaluation.planning_seconds = seconds_since(begin);
   evaluation.plan.policy = text_of(policy);

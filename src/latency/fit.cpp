@@ -36,6 +36,17 @@ Example example_of(const Features& features, const std::vector<const Kernel*>& k
   return {.features = features, .output = static_cast<float>(sum / count), .weight = static_cast<float>(count)};
 }
 
+ClassLatency class_latency(const std::string& name, const Alike& alike) {
+  ClassLatency result{.name = name, .kernels = 0, .network = {}};
+  std::vector<Example> examples;
+  for (const auto& [features, kernels] : alike) {
+    examples.push_back(example_of(features, kernels));
+    result.kernels += kernels.size();
+  }
+  result.network = train(examples);
+  return result;
+}
+
 double miss(double predicted, const Kernel& kernel) {
   const auto time = static_cast<double>(std::max(kernel.duration, Nanos{1}).value);
   return std::abs(predicted - time) / time;
@@ -92,6 +103,13 @@ RelativeErrors errors_of(std::vector<double> parts) {
 
 std::size_t classes_of(std::span<const Trace* const> traces) { return by_class(traces).size(); }
 
+LatencyModel fit_model(std::span<const Trace* const> traces) {
+  LatencyModel model;
+  for (const auto& [name, alike] : by_class(traces)) model.classes.push_back(class_latency(name, alike));
+  CHECK(!model.classes.empty());
+  return model;
+}
+
 Fit fit_latencies(std::span<const Trace* const> traces, const std::function<void(std::size_t done)>& progress) {
   Fit fit;
   Misses all;
@@ -99,11 +117,8 @@ Fit fit_latencies(std::span<const Trace* const> traces, const std::function<void
     ClassFit& one = fit.classes.emplace_back();
     one.name = name;
     one.inputs = alike.size();
-    std::vector<Example> examples;
-    for (const auto& [features, kernels] : alike) {
-      examples.push_back(example_of(features, kernels));
-      one.kernels += kernels.size();
-    }
+    fit.model.classes.push_back(class_latency(name, alike));
+    one.kernels = fit.model.classes.back().kernels;
     const Misses misses = misses_of(alike);
     set_errors(one, misses);
     if (name == kAnyClass) {
@@ -112,7 +127,6 @@ Fit fit_latencies(std::span<const Trace* const> traces, const std::function<void
     } else {
       all.add(misses);
     }
-    fit.model.classes.push_back({.name = name, .kernels = one.kernels, .network = train(examples)});
     progress(fit.classes.size());
   }
   CHECK(!fit.classes.empty());

@@ -36,6 +36,8 @@ struct Fit {
 // One network a class, and one for all kernels. A fifth of the different inputs of each class is held out, with all
 // kernels that have them; the file's networks are fitted again with those. At least one kernel.
 Fit fit_latencies(std::span<const Trace* const> traces, const std::function<void(std::size_t done)>& progress);
+// The networks alone: in half the time, and nobody knows how good they are.
+LatencyModel fit_model(std::span<const Trace* const> traces);
 std::size_t classes_of(std::span<const Trace* const> traces);  // how many it will do
 
 }  // namespace spillway

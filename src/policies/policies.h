@@ -11,6 +11,7 @@
 #include "policies/deepum.h"
 #include "policies/deepum_faults.h"
 #include "policies/tensile.h"
+#include "policies/vdnn.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -107,7 +108,10 @@ inline constexpr std::array kPolicies{
            plan_capuchin},
     Policy{"vdnn",
            "vDNN: what convolutions read leaves during them, and comes back kernel by kernel",
-           {.kernels_fault = false, .uses_ssd = false, .whole_tensors_leave = true},
+           {.kernels_fault = false,
+            .uses_ssd = false,
+            .whole_tensors_leave = true,
+            .parameters = Parameters(kVdnnParameters)},
            plan_vdnn},
     Policy{"flashneuron",
            "FlashNeuron: the forward pass's first tensors go to the SSD and come back in the backward pass",

@@ -45,7 +45,8 @@ Plan plan_vdnn(const Problem& problem) {
     std::ranges::for_each(trace.kernels[at].writes, note);
   }
   Plan plan;
-  if (std::ranges::max(problem.lifetimes.live) <= problem.machine.device.memory) return plan;
+  const bool fits = std::ranges::max(problem.lifetimes.live) <= problem.machine.device.memory;
+  if (fits && !problem.parameters.is_on("shrink")) return plan;
   std::set<TensorId> absent;
   Bytes away;
   const auto evict = [&](std::uint32_t at, TensorId id) {

@@ -45,7 +45,8 @@ FigureCells cells_of(const FigureResult& figure) {
 
 std::string heading_of(const std::string& figure) {
   if (figure.starts_with('T')) return "Table " + figure.substr(1);
-  return (figure.find('.') == std::string::npos ? "Figure " : "Section ") + figure;
+  const bool is_section = figure.find('.') != std::string::npos || figure.starts_with('I');  // "7.7", "IV-A"
+  return (is_section ? "Section " : "Figure ") + figure;
 }
 
 void add_once(std::vector<std::string>& list, const std::string& name) {

@@ -35,14 +35,13 @@ void compare_with_base(FigureResult& figure) {
     }
 }
 
-SeriesResult fill_in(const SeriesSpec& series, const Outcomes& outcomes, const TraceFacts& facts) {
+// Of a series that simulates: the points whose experiments were run. Of one that looks at a trace: that, if it is
+// there.
+std::optional<SeriesResult> fill_in(const SeriesSpec& series, const Outcomes& outcomes, const FactsByModel& facts) {
   SeriesResult result{.spec = series, .points = {}, .curve = {}};
-  if (const auto* curve = std::get_if<TraceCurve>(&series.measure)) result.curve = (*curve)(facts);
-  if (const auto* of_trace = std::get_if<TraceMeasure>(&series.measure))
-    result.points.push_back(
-        {.x = 0, .label = "", .ours = (*of_trace)(facts), .published = series.published_seen, .infeasible = false});
-  if (const auto* of_outcome = std::get_if<Measure>(&series.measure))
-    for (const PointSpec& point : series.points) {
+  if (const auto* of_outcome = std::get_if<Measure>(&series.measure)) {
+    std::erase_if(result.spec.points, [&](const PointSpec& point) { return !outcomes.contains(point.experiment); });
+    for (const PointSpec& point : result.spec.points) {
       const Outcome& outcome = outcomes.at(point.experiment);
       result.points.push_back({.x = point.x,
                                .label = point.label,
@@ -50,7 +49,30 @@ SeriesResult fill_in(const SeriesSpec& series, const Outcomes& outcomes, const T
                                .published = point.published,
                                .infeasible = !outcome.feasible});
     }
+    return result.points.empty() ? std::nullopt : std::optional(std::move(result));
+  }
+  const auto found = facts.find(series.model);
+  if (found == facts.end()) return std::nullopt;
+  if (const auto* curve = std::get_if<TraceCurve>(&series.measure)) result.curve = (*curve)(found->second);
+  if (const auto* of_trace = std::get_if<TraceMeasure>(&series.measure))
+    result.points.push_back({.x = 0,
+                             .label = "",
+                             .ours = (*of_trace)(found->second),
+                             .published = series.published_seen,
+                             .infeasible = false});
   return result;
+}
+
+bool is_estimated(const SeriesSpec& series, const FactsByModel& facts) {
+  std::vector<std::string> models;
+  if (std::holds_alternative<Measure>(series.measure)) {
+    for (const PointSpec& point : series.points)
+      for (const std::string& model : models_of(point.experiment)) add_once(models, model);
+  } else {
+    models = {series.model};
+  }
+  return std::ranges::any_of(models,
+                             [&](const std::string& model) { return !facts.at(model).trace.estimated.empty(); });
 }
 
 }  // namespace
@@ -98,18 +120,19 @@ std::string estimates_text(const FigureResult& figure) {
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces) {
   std::vector<Experiment> experiments;
   for (const SeriesSpec& series : figure.series)
-    if (traces.contains(series.model) && std::holds_alternative<Measure>(series.measure))
-      for (const PointSpec& point : series.points) experiments.push_back(point.experiment);
+    if (std::holds_alternative<Measure>(series.measure))
+      for (const PointSpec& point : series.points)
+        if (are_at_hand(point.experiment, traces)) experiments.push_back(point.experiment);
   return experiments;
 }
 
 FigureResult fill_in(const FigureSpec& figure, const Outcomes& outcomes, const FactsByModel& facts) {
   FigureResult result{.spec = figure, .series = {}};
   for (const SeriesSpec& series : figure.series) {
-    const auto found = facts.find(series.model);
-    if (found == facts.end()) continue;
-    result.series.push_back(fill_in(series, outcomes, found->second));
-    if (!found->second.trace.estimated.empty()) add_once(result.estimated, series.model);
+    std::optional<SeriesResult> filled = fill_in(series, outcomes, facts);
+    if (!filled) continue;
+    if (is_estimated(filled->spec, facts)) add_once(result.estimated, series.model);
+    result.series.push_back(*std::move(filled));
     if (!figure.relative_to.empty()) make_relative(result.series.back().points, figure.relative_to);
   }
   if (!base_of(figure).empty()) compare_with_base(result);

@@ -65,6 +65,16 @@ TEST(FillIn, WithoutTheOthersValueThereIsNone) {
   EXPECT_TRUE(result.series[1].points[0].infeasible);
 }
 
+TEST(FillIn, LeavesOutWhatWasNotSimulated) {
+  FigureSpec figure = two_policies();
+  figure.series[0].points.push_back({.label = "other", .experiment = {.model = "absent", .policy = "slow"}});
+  figure.series[1].points[0].experiment.beside = {{"absent"}};
+  const FigureResult result = filled(figure);
+  ASSERT_EQ(result.series.size(), 1u) << "of the second series nothing is left";
+  EXPECT_EQ(result.series[0].points.size(), 1u);
+  EXPECT_EQ(result.series[0].spec.points.size(), 1u);
+}
+
 TEST(EstimatesText, SaysSoWhereTimesWereNotMeasured) {
   EXPECT_EQ(estimates_text(filled(two_policies())), "");
   FigureResult figure = filled(two_policies(), 2, "roofline, a100");

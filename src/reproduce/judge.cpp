@@ -199,6 +199,7 @@ namespace {
 Experiment changed(Experiment experiment, const ReasonSpec& reason) {
   if (!reason.instead.empty()) experiment.policy = reason.instead;
   experiment.overrides.insert(experiment.overrides.end(), reason.overrides.begin(), reason.overrides.end());
+  if (reason.estimates_percent != 100) experiment.estimates_percent = reason.estimates_percent;
   return experiment;
 }
 
@@ -209,9 +210,11 @@ std::optional<Experiment> changed_base(const SeriesSpec& series, const ReasonSpe
     if (base.model == series.model && base.policy == base_of(figure) && base.part == series.part)
       for (const PointSpec& point : base.points)
         if (point.label == reason.at)
-          return changed(
-              point.experiment,
-              {.text = "", .policy = base.policy, .instead = reason.base_instead, .overrides = reason.overrides});
+          return changed(point.experiment, {.text = "",
+                                            .policy = base.policy,
+                                            .instead = reason.base_instead,
+                                            .overrides = reason.overrides,
+                                            .estimates_percent = reason.estimates_percent});
   return std::nullopt;
 }
 
@@ -226,9 +229,9 @@ bool concerns(const ReasonSpec& reason, const SeriesSpec& series) {
 std::vector<Experiment> experiments_of(const ReasonSpec& reason, const FigureSpec& figure, const Traces& traces) {
   std::vector<Experiment> experiments;
   for (const SeriesSpec& series : figure.series)
-    if (traces.contains(series.model) && concerns(reason, series))
+    if (concerns(reason, series))
       for (const PointSpec& point : series.points) {
-        if (point.label != reason.at) continue;
+        if (point.label != reason.at || !are_at_hand(point.experiment, traces)) continue;
         experiments.push_back(changed(point.experiment, reason));
         if (const auto base = changed_base(series, reason, figure)) experiments.push_back(*base);
       }

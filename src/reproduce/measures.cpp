@@ -38,6 +38,16 @@ std::vector<CurvePoint> by_kernel(const std::vector<Bytes>& bytes, Bytes peak) {
 
 Bytes peak_of(const TraceFacts& facts) { return std::max(Bytes{1}, std::ranges::max(facts.lifetimes.live)); }
 
+std::optional<double> times_ideal(const Outcome& outcome, double seconds) {
+  if (!outcome.feasible || outcome.ideal_seconds <= 0) return std::nullopt;
+  return seconds / outcome.ideal_seconds;
+}
+
+std::optional<double> divided(std::optional<double> a, std::optional<double> b) {
+  if (!a || !b || *b == 0) return std::nullopt;
+  return *a / *b;
+}
+
 }  // namespace
 
 std::optional<double> percent_of_ideal(const Outcome& outcome) { return percent(outcome, outcome.ideal_seconds); }
@@ -53,6 +63,8 @@ std::optional<double> percent_overlapped(const Outcome& outcome) {
 std::optional<double> percent_stalled(const Outcome& outcome) {
   return percent(outcome, std::max(0.0, outcome.iteration_seconds - outcome.ideal_seconds));
 }
+
+std::optional<double> percent_waiting(const Outcome& outcome) { return percent(outcome, outcome.stall_seconds); }
 
 std::optional<double> percent_slowed(const Outcome& outcome) {
   if (!outcome.feasible || outcome.kernels == 0) return std::nullopt;
@@ -94,6 +106,31 @@ std::optional<double> thousand_faulted_pages(const Outcome& outcome) {
 
 std::optional<double> flash_years(const Outcome& outcome) {
   return outcome.feasible ? outcome.flash_years : std::nullopt;
+}
+
+std::optional<double> memory_saving(const Outcome& outcome) {
+  if (!outcome.feasible || outcome.unlimited_peak == Bytes{}) return std::nullopt;
+  return 1 - (static_cast<double>(outcome.peak.value) / static_cast<double>(outcome.unlimited_peak.value));
+}
+
+std::optional<double> extra_overhead(const Outcome& outcome) {
+  return times_ideal(outcome, outcome.mean_iteration_seconds);
+}
+
+std::optional<double> steady_extra_overhead(const Outcome& outcome) {
+  return times_ideal(outcome, outcome.iteration_seconds);
+}
+
+std::optional<double> first_extra_overhead(const Outcome& outcome) {
+  return times_ideal(outcome, outcome.first_iteration_seconds);
+}
+
+std::optional<double> cost_benefit(const Outcome& outcome) {
+  return divided(memory_saving(outcome), extra_overhead(outcome));
+}
+
+std::optional<double> steady_cost_benefit(const Outcome& outcome) {
+  return divided(memory_saving(outcome), steady_extra_overhead(outcome));
 }
 
 TraceFacts::TraceFacts(const Trace& of)

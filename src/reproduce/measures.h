@@ -19,8 +19,9 @@ std::optional<double> percent_of_ideal(const Outcome& outcome);
 std::optional<double> percent_computing(const Outcome& outcome);   // of the iteration, while nothing moves
 std::optional<double> percent_overlapped(const Outcome& outcome);  // while something moves
 std::optional<double> percent_stalled(const Outcome& outcome);
-std::optional<double> percent_slowed(const Outcome& outcome);  // of the kernels
-std::optional<double> ssd_gigabytes(const Outcome& outcome);   // between device and SSD, both ways; decimal
+std::optional<double> percent_waiting(const Outcome& outcome);  // of an iteration, for memory
+std::optional<double> percent_slowed(const Outcome& outcome);   // of the kernels
+std::optional<double> ssd_gigabytes(const Outcome& outcome);    // between device and SSD, both ways; decimal
 std::optional<double> host_gigabytes(const Outcome& outcome);
 std::optional<double> ssd_written_gigabytes(const Outcome& outcome);
 std::optional<double> written_gigabytes(const Outcome& outcome);  // that left the device
@@ -28,6 +29,14 @@ std::optional<double> iteration_seconds(const Outcome& outcome);
 std::optional<double> hundred_iterations_seconds(const Outcome& outcome);
 std::optional<double> thousand_faulted_pages(const Outcome& outcome);  // of 4 KiB: all those of each block
 std::optional<double> flash_years(const Outcome& outcome);
+// TENSILE's (section V-A): the part of the peak that is saved, how many times as long an iteration takes, and the
+// quotient of both. `steady`: of an iteration like the last one, else of all that are trained.
+std::optional<double> memory_saving(const Outcome& outcome);
+std::optional<double> extra_overhead(const Outcome& outcome);
+std::optional<double> steady_extra_overhead(const Outcome& outcome);
+std::optional<double> first_extra_overhead(const Outcome& outcome);
+std::optional<double> cost_benefit(const Outcome& outcome);
+std::optional<double> steady_cost_benefit(const Outcome& outcome);
 
 // What is measured of a trace alone.
 struct TraceFacts {

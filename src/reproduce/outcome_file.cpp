@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kCacheVersion = 2;  // of this file; another version's outcomes are simulated again
+constexpr int kCacheVersion = 3;  // of this file; another version's outcomes are simulated again
 
 }  // namespace
 
@@ -24,11 +24,16 @@ std::string to_cache_text(const Outcome& outcome, std::string_view key) {
               {"feasible", outcome.feasible},
               {"iteration_seconds", outcome.iteration_seconds},
               {"ideal_seconds", outcome.ideal_seconds},
+              {"first_iteration_seconds", outcome.first_iteration_seconds},
+              {"mean_iteration_seconds", outcome.mean_iteration_seconds},
+              {"stall_seconds", outcome.stall_seconds},
               {"hidden_seconds", outcome.hidden_seconds},
               {"faults", outcome.faults},
               {"kernels", outcome.kernels},
               {"slowed_kernels", outcome.slowed_kernels},
               {"slowdown", outcome.slowdown},
+              {"peak_bytes", outcome.peak.value},
+              {"unlimited_peak_bytes", outcome.unlimited_peak.value},
               {"moved_bytes", moved},
               {"flash_years", outcome.flash_years ? Json(*outcome.flash_years) : Json(nullptr)}}
              .dump() +
@@ -42,11 +47,16 @@ std::optional<Outcome> from_cache_text(std::string_view text, std::string_view k
     Outcome outcome{.feasible = json.at("feasible"),
                     .iteration_seconds = json.at("iteration_seconds"),
                     .ideal_seconds = json.at("ideal_seconds"),
+                    .first_iteration_seconds = json.at("first_iteration_seconds"),
+                    .mean_iteration_seconds = json.at("mean_iteration_seconds"),
+                    .stall_seconds = json.at("stall_seconds"),
                     .hidden_seconds = json.at("hidden_seconds"),
                     .faults = json.at("faults"),
                     .kernels = json.at("kernels"),
                     .slowed_kernels = json.at("slowed_kernels"),
                     .slowdown = json.at("slowdown"),
+                    .peak = Bytes{json.at("peak_bytes").get<std::uint64_t>()},
+                    .unlimited_peak = Bytes{json.at("unlimited_peak_bytes").get<std::uint64_t>()},
                     .moved = {}};
     std::size_t at = 0;
     for (const Tier from : kTiers)

@@ -9,11 +9,16 @@ Outcome some_outcome() {
   Outcome outcome{.feasible = true,
                   .iteration_seconds = 7.125,
                   .ideal_seconds = 7,
+                  .first_iteration_seconds = 8.5,
+                  .mean_iteration_seconds = 7.25,
+                  .stall_seconds = 0.25,
                   .hidden_seconds = 0.1 + 0.2,
                   .faults = 44,
                   .kernels = 100,
                   .slowed_kernels = 3,
                   .slowdown = {1, 1.5, 2},
+                  .peak = Bytes{31},
+                  .unlimited_peak = Bytes{62},
                   .moved = {},
                   .flash_years = 3.7};
   outcome.moved(Tier::device, Tier::ssd) = Bytes{12'345'678'901};
@@ -32,6 +37,11 @@ TEST(OutcomeFile, BringsBackWhatWasKept) {
   EXPECT_EQ(read->slowed_kernels, 3u);
   EXPECT_EQ(read->slowdown, kept.slowdown);
   EXPECT_EQ(read->flash_years, kept.flash_years);
+  EXPECT_EQ(read->first_iteration_seconds, kept.first_iteration_seconds);
+  EXPECT_EQ(read->mean_iteration_seconds, kept.mean_iteration_seconds);
+  EXPECT_EQ(read->stall_seconds, kept.stall_seconds);
+  EXPECT_EQ(read->peak, kept.peak);
+  EXPECT_EQ(read->unlimited_peak, kept.unlimited_peak);
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)
       if (from != to) {

@@ -49,8 +49,31 @@ std::string statements_of(const JudgedClaim& claim) {
          "</details>\n";
 }
 
+// How each verdict is under each other assumption; those that differ are marked.
+std::string sensitivity_of(const Reproduction& reproduction) {
+  if (reproduction.variations.empty()) return "";
+  std::string text =
+      "<h2 id=\"sensitivity\">What the verdicts depend on</h2>\n<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>"
+      "<th>claim</th><th class=\"left\">as assumed</th>";
+  for (const Variation& one : reproduction.variations)
+    text += fmt::format("<th class=\"left\">{}</th>", escaped(one.assumption));
+  text += "</tr></thead><tbody>\n";
+  for (std::size_t at = 0; at < reproduction.claims.size(); ++at) {
+    const JudgedClaim& claim = reproduction.claims[at];
+    if (claim.verdict == Verdict::not_judged) continue;
+    text += fmt::format("<tr><td><a href=\"#{}\">{}</a></td><td class=\"left\">{}</td>", escaped(claim.spec.id),
+                        escaped(claim.spec.claim), badge(claim.verdict));
+    for (const Variation& one : reproduction.variations)
+      text += fmt::format("<td class=\"left\">{}</td>",
+                          one.verdicts[at] == claim.verdict ? "the same" : "⚠ " + badge(one.verdicts[at]));
+    text += "</tr>\n";
+  }
+  return text + "</tbody></table></div>\n";
+}
+
 // `figure`: the claim's, if it is drawn.
-std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, const FigureResult* figure) {
+std::string card_of(std::size_t at, const Reproduction& reproduction, const FigureResult* figure) {
+  const JudgedClaim& claim = reproduction.claims[at];
   const std::string unit = figure == nullptr ? "" : figure->spec.unit;
   std::string text = fmt::format(
       "<article class=\"claim\" id=\"{0}\"><p>{1} <span class=\"soft\">{0}</span></p><h3>{2}"
@@ -69,6 +92,9 @@ std::string card_of(const JudgedClaim& claim, const Reproduction& reproduction, 
     if (claim.spec.known.empty() && claim.reasons.empty()) text += escaped(reason_text(claim, unit));
     text += "</dd>\n";
   }
+  const std::vector<std::string> flips = flips_of(reproduction, at);
+  if (!flips.empty())
+    text += fmt::format("<dt>flips</dt><dd>⚠ {}</dd>\n", escaped(fmt::format("{}", fmt::join(flips, "; "))));
   text += "</dl>\n" + statements_of(claim);
   std::string commands = command_for(claim.experiments, reproduction.at_hand, reproduction.paper, claim.spec.figure);
   for (const JudgedReason& reason : claim.reasons)
@@ -93,8 +119,8 @@ std::string section_of(const FigureResult& figure, const Reproduction& reproduct
   text += fmt::format("<pre tabindex=\"0\">{}</pre>\n",
                       escaped(command_for(experiments, reproduction.at_hand, reproduction.paper, id)));
   text += "<details><summary>All values</summary>" + values_of(figure) + "</details>\n<div class=\"claims\">\n";
-  for (const JudgedClaim& claim : reproduction.claims)
-    if (claim.spec.figure == id) text += card_of(claim, reproduction, &figure);
+  for (std::size_t at = 0; at < reproduction.claims.size(); ++at)
+    if (reproduction.claims[at].spec.figure == id) text += card_of(at, reproduction, &figure);
   return text + "</div></section>\n";
 }
 
@@ -152,12 +178,13 @@ std::string to_page(const Reproduction& reproduction) {
   text += "</ul></nav>\n" + overview_of(reproduction);
   for (const FigureResult& figure : reproduction.figures) text += section_of(figure, reproduction, designs);
   std::string others;
-  for (const JudgedClaim& claim : reproduction.claims)
-    if (std::ranges::none_of(reproduction.figures,
-                             [&](const FigureResult& one) { return one.spec.id == claim.spec.figure; }))
-      others += card_of(claim, reproduction, nullptr);
+  for (std::size_t at = 0; at < reproduction.claims.size(); ++at)
+    if (std::ranges::none_of(reproduction.figures, [&](const FigureResult& one) {
+          return one.spec.id == reproduction.claims[at].spec.figure;
+        }))
+      others += card_of(at, reproduction, nullptr);
   if (!others.empty()) text += "<h2>Not judged here</h2>\n<div class=\"claims\">\n" + others + "</div>\n";
-  return text + inputs_of_page(reproduction) + "</main></body></html>\n";
+  return text + sensitivity_of(reproduction) + inputs_of_page(reproduction) + "</main></body></html>\n";
 }
 
 }  // namespace spillway

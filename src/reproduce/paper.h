@@ -89,6 +89,7 @@ struct ReasonSpec {
   std::string instead = {};                 // what is simulated in its place, else the same
   std::string base_instead = {};            // in place of the policy that the figure compares with
   std::vector<std::string> overrides = {};  // of the machine
+  std::uint32_t estimates_percent = 100;    // what kernels take of estimated times
   std::vector<std::string> only = {};       // models; empty: all that are at hand
 };
 
@@ -113,12 +114,13 @@ struct Paper {
 
 Paper g10_paper();
 Paper deepum_paper();
+Paper tensile_paper();
 
 struct PaperEntry {
   std::string_view name;
   Paper (*paper)();
 };
 // One file and one line a paper.
-inline constexpr PaperEntry kPapers[] = {{"g10", g10_paper}, {"deepum", deepum_paper}};
+inline constexpr PaperEntry kPapers[] = {{"g10", g10_paper}, {"deepum", deepum_paper}, {"tensile", tensile_paper}};
 
 }  // namespace spillway

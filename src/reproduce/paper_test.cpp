@@ -11,6 +11,7 @@
 #include "reproduce/deepum_published.h"
 #include "reproduce/g10_published.h"
 #include "reproduce/reproduction.h"
+#include "reproduce/tensile_published.h"
 
 namespace spillway {
 namespace {
@@ -60,7 +61,11 @@ TEST(Papers, NameWhatThereIs) {
     for (const FigureSpec& figure : paper.figures) {
       EXPECT_TRUE(ids.insert(figure.id).second) << figure.id;
       for (const SeriesSpec& series : figure.series)
-        for (const PointSpec& point : series.points) check_experiment(point.experiment);
+        for (const PointSpec& point : series.points) {
+          check_experiment(point.experiment);
+          for (const std::string& model : models_of(point.experiment))
+            EXPECT_NE(std::ranges::find(paper.models, model, &PaperModel::id), paper.models.end()) << model;
+        }
     }
     for (const ClaimSpec& claim : paper.claims) {
       EXPECT_TRUE(ids.insert(claim.id).second) << claim.id;
@@ -109,6 +114,26 @@ TEST(DeepumPublished, AgreesWithThePapersText) {
   EXPECT_NEAR(std::exp(faster / 23), 3.06, 0.01);
   EXPECT_NEAR(std::exp((faster / 23) - (than_lms / static_cast<double>(with_lms))), 1.11, 0.01);
   EXPECT_FALSE(deepum_figure_9b("BERT-L-18", "LMS")) << "it fails";
+}
+
+TEST(TensilePublished, AgreesWithThePapersText) {
+  ASSERT_EQ(tensile_network_names().size(), 5u);
+  double most = 0, least = 1;
+  for (const std::string_view network : tensile_network_names()) {
+    for (const char* system : {"vDNN", "Capuchin", "TENSILE"}) {
+      const double saving = tensile_table_3(network, system, TensileMeasure::memory_saving).value();
+      const double overhead = tensile_table_3(network, system, TensileMeasure::extra_overhead).value();
+      EXPECT_NEAR(tensile_table_3(network, system, TensileMeasure::cost_benefit).value(), saving / overhead, 1.1e-4);
+    }
+    const double saving = tensile_table_3(network, "TENSILE", TensileMeasure::memory_saving).value();
+    EXPECT_EQ(tensile_table_1(network, "TENSILE", TensileMeasure::memory_saving), saving) << "both tables have it";
+    EXPECT_LT(tensile_table_2(network, "TENSILE").value(), tensile_table_2(network, "Capuchin").value());
+    most = std::max(most, saving);
+    least = std::min(least, saving);
+  }
+  EXPECT_EQ(least, 0.2670);
+  EXPECT_EQ(most, 0.5154);
+  EXPECT_EQ(tensile_table_4("TENSILE", TensileMeasure::extra_overhead), 1.1589);
 }
 
 }  // namespace

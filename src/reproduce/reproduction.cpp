@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
+#include <utility>
 
+#include "reproduce/assumptions.h"
 #include "trace/g10.h"
 
 namespace spillway {
@@ -37,10 +40,30 @@ bool is_asked_for(const std::string& id, const std::string& figure) {
          (id.starts_with(figure) && id.size() == figure.size() + 1 && id.back() >= 'a');
 }
 
+// Its figures with all experiments under the assumption. Whether there are any that change.
+bool assume(Paper& paper, const Assumption& assumption, const Traces& traces) {
+  bool changes = false;
+  for (FigureSpec& figure : paper.figures)
+    for (SeriesSpec& series : figure.series)
+      for (PointSpec& point : series.points) {
+        Experiment changed = assumption.changed(point.experiment, traces);
+        changes = changes || (are_at_hand(changed, traces) && changed != point.experiment);
+        point.experiment = std::move(changed);
+      }
+  return changes;
+}
+
 const FigureResult* figure_of(const ClaimSpec& claim, const std::vector<FigureResult>& figures) {
   const auto found =
       std::ranges::find_if(figures, [&](const FigureResult& one) { return one.spec.id == claim.figure; });
   return found == figures.end() ? nullptr : &*found;
+}
+
+// Not judged without its figure.
+JudgedClaim judged_in(const ClaimSpec& claim, const std::vector<FigureResult>& figures) {
+  const FigureResult* of = figure_of(claim, figures);
+  if (of != nullptr) return judge(claim, *of);
+  return {.spec = claim, .verdict = Verdict::not_judged, .statements = {}, .reasons = {}, .experiments = {}};
 }
 
 Result<> select(Paper& paper, const std::string& figure) {
@@ -95,41 +118,58 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) 
   return at_hand;
 }
 
+std::vector<std::string> flips_of(const Reproduction& reproduction, std::size_t claim) {
+  std::vector<std::string> flips;
+  for (const Variation& one : reproduction.variations)
+    if (one.verdicts[claim] != reproduction.claims[claim].verdict)
+      flips.push_back(fmt::format("{} if {}", to_text(one.verdicts[claim]), one.assumption));
+  return flips;
+}
+
 Result<Reproduction> reproduce(Paper paper, const ReproductionRequest& request, TracesAtHand at_hand,
                                const RunnerOptions& options, const ReproductionProgress& progress) {
   TRY_VOID(select(paper, request.figure));
   const Traces& traces = at_hand.traces;
   FactsByModel facts;
   for (const auto& [model, loaded] : traces) facts.emplace(model, loaded.trace);
-  std::vector<Experiment> experiments;
-  const auto add = [&](const std::vector<Experiment>& more) {
-    for (const Experiment& one : more)
-      if (std::ranges::find(experiments, one) == experiments.end()) experiments.push_back(one);
-  };
+  std::vector<std::pair<std::string, Paper>> assumed;
+  for (const Assumption& assumption : request.varies ? assumptions() : std::vector<Assumption>{})
+    if (Paper other = paper; assume(other, assumption, traces)) assumed.emplace_back(assumption.text, std::move(other));
+
+  // All of it is one list. Reasons are run with the figures: whether they are shown, the verdicts say.
+  std::set<Experiment> experiments;
+  const auto add = [&](const std::vector<Experiment>& more) { experiments.insert(more.begin(), more.end()); };
   for (const FigureSpec& one : paper.figures) add(experiments_of(one, traces));
-  // Reasons are run with the figures, so that all of it is one list: whether they are shown, the verdicts say.
+  for (const auto& [text, other] : assumed)
+    for (const FigureSpec& one : other.figures) add(experiments_of(one, traces));
   for (const ClaimSpec& claim : paper.claims)
     for (const FigureSpec& one : paper.figures)
       if (request.explains_why && one.id == claim.figure)
         for (const ReasonSpec& reason : claim.reasons) add(experiments_of(reason, one, traces));
-  TRY(RunResult run,
-      run_experiments(experiments, traces, options, [&](std::size_t done) { progress(done, experiments.size()); }));
+  TRY(RunResult run, run_experiments(std::vector(experiments.begin(), experiments.end()), traces, options,
+                                     [&](std::size_t done) { progress(done, experiments.size()); }));
 
-  Reproduction result{.paper = {}, .at_hand = {}, .figures = {}, .claims = {}, .count = run.count};
-  for (const FigureSpec& one : paper.figures) result.figures.push_back(fill_in(one, run.outcomes, facts));
+  const auto figures_of = [&](const Paper& one) {
+    std::vector<FigureResult> figures;
+    for (const FigureSpec& figure : one.figures) figures.push_back(fill_in(figure, run.outcomes, facts));
+    return figures;
+  };
+  Reproduction result{
+      .paper = {}, .at_hand = {}, .figures = figures_of(paper), .claims = {}, .variations = {}, .count = run.count};
   for (const ClaimSpec& claim : paper.claims) {
+    JudgedClaim judged = judged_in(claim, result.figures);
     const FigureResult* of = figure_of(claim, result.figures);
-    if (of == nullptr) {
-      result.claims.push_back(
-          {.spec = claim, .verdict = Verdict::not_judged, .statements = {}, .reasons = {}, .experiments = {}});
-      continue;
-    }
-    JudgedClaim judged = judge(claim, *of);
     const bool needs_reason = judged.verdict == Verdict::holds_in_part || judged.verdict == Verdict::does_not_hold;
     if (request.explains_why && needs_reason)
       for (const ReasonSpec& reason : claim.reasons) judged.reasons.push_back(judge(reason, *of, run.outcomes));
     std::erase_if(judged.reasons, [](const JudgedReason& reason) { return reason.values.empty(); });
     result.claims.push_back(std::move(judged));
+  }
+  for (const auto& [text, other] : assumed) {
+    const std::vector<FigureResult> figures = figures_of(other);
+    Variation variation{.assumption = text, .verdicts = {}};
+    for (const ClaimSpec& claim : paper.claims) variation.verdicts.push_back(judged_in(claim, figures).verdict);
+    result.variations.push_back(std::move(variation));
   }
   result.paper = std::move(paper);
   result.at_hand = std::move(at_hand);

@@ -22,11 +22,18 @@ struct TracesAtHand {
 };
 Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder);
 
+// How the verdicts are under another assumption.
+struct Variation {
+  std::string assumption;
+  std::vector<Verdict> verdicts;  // of the claims, in their order
+};
+
 struct Reproduction {
   Paper paper;
   TracesAtHand at_hand;
   std::vector<FigureResult> figures;
   std::vector<JudgedClaim> claims;
+  std::vector<Variation> variations = {};  // of assumptions that change an experiment
   RunCount count;
 };
 
@@ -36,7 +43,11 @@ using ReproductionProgress = std::function<void(std::size_t done, std::size_t al
 struct ReproductionRequest {
   std::string figure = {};   // that one and its claims alone; empty: all
   bool explains_why = true;  // runs the experiments behind reasons, too, which take longer than all else
+  bool varies = false;       // judges the claims again under each other assumption
 };
+
+// The assumptions under which a claim's verdict is another one: "holds in part if a page fault costs twice as much".
+std::vector<std::string> flips_of(const Reproduction& reproduction, std::size_t claim);
 
 // Simulates what the figures need and what explains differences, and judges the claims. Fails if the paper has no such
 // figure.

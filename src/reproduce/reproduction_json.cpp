@@ -22,7 +22,10 @@ Json input_of(const std::string& model, const std::string& path, const LoadedTra
 Json inputs_of(std::span<const Experiment> experiments, const TracesAtHand& at_hand) {
   Json inputs = Json::array();
   for (const auto& [model, loaded] : at_hand.traces) {
-    const auto uses = [&](const Experiment& one) { return one.model == model; };
+    const auto uses = [&](const Experiment& one) {
+      const std::vector<std::string> models = models_of(one);
+      return std::ranges::find(models, model) != models.end();
+    };
     if (experiments.empty() || std::ranges::any_of(experiments, uses))
       inputs.push_back(input_of(model, at_hand.paths.at(model), loaded));
   }
@@ -136,7 +139,16 @@ std::string to_json(const Reproduction& reproduction) {
   report["simulated"] = reproduction.count.simulated;
   report["from_cache"] = reproduction.count.from_cache;
   report["claims"] = Json::array();
-  for (const JudgedClaim& claim : reproduction.claims) report["claims"].push_back(json_of(claim, reproduction));
+  for (std::size_t at = 0; at < reproduction.claims.size(); ++at) {
+    Json claim = json_of(reproduction.claims[at], reproduction);
+    if (!reproduction.variations.empty()) {
+      claim["flips"] = !flips_of(reproduction, at).empty();
+      claim["sensitivity"] = Json::array();
+      for (const Variation& one : reproduction.variations)
+        claim["sensitivity"].push_back({{"assumption", one.assumption}, {"verdict", to_text(one.verdicts[at])}});
+    }
+    report["claims"].push_back(std::move(claim));
+  }
   report["figures"] = Json::array();
   for (const FigureResult& figure : reproduction.figures) report["figures"].push_back(json_of(figure));
   return to_text(report);

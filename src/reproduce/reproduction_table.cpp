@@ -38,7 +38,8 @@ const FigureResult* figure_of_claim(const JudgedClaim& claim, const Reproduction
   return nullptr;
 }
 
-std::string claim_text(const JudgedClaim& claim, const Reproduction& reproduction) {
+std::string claim_text(const Reproduction& reproduction, std::size_t at) {
+  const JudgedClaim& claim = reproduction.claims[at];
   std::string text = fmt::format("{}: {} ({})\n  {}\n  published  {}\n", to_text(claim.verdict), claim.spec.id,
                                  heading_of(claim.spec.figure), claim.spec.claim, published_text(claim));
   if (claim.verdict == Verdict::not_judged)
@@ -52,7 +53,15 @@ std::string claim_text(const JudgedClaim& claim, const Reproduction& reproductio
       text += fmt::format("  not        {} {} ({})\n", statement.what, rule_text(statement), statement.models);
   if (claim.verdict != Verdict::holds)
     text += fmt::format("  reason     {}\n", reason_text(claim, figure == nullptr ? "" : figure->spec.unit));
+  for (const std::string& flip : flips_of(reproduction, at)) text += fmt::format("  flips      {}\n", flip);
   return text;
+}
+
+std::string assumptions_text(const Reproduction& reproduction) {
+  std::string text;
+  for (const Variation& one : reproduction.variations)
+    text += fmt::format("{} if {}", text.empty() ? "" : ",", one.assumption);
+  return text + ".\n";
 }
 
 }  // namespace
@@ -67,7 +76,8 @@ std::string to_table(const Reproduction& reproduction) {
   for (const JudgedClaim& claim : reproduction.claims)
     verdicts.add_row({claim.spec.id, claim.spec.figure, std::string(to_text(claim.verdict))});
   text += verdicts.text() + "\n";
-  for (const JudgedClaim& claim : reproduction.claims) text += claim_text(claim, reproduction) + "\n";
+  for (std::size_t at = 0; at < reproduction.claims.size(); ++at) text += claim_text(reproduction, at) + "\n";
+  if (!reproduction.variations.empty()) text += "Judged again" + assumptions_text(reproduction);
   text += fmt::format("{} cases simulated, {} from the cache.\n", reproduction.count.simulated,
                       reproduction.count.from_cache);
   return text;

@@ -11,48 +11,13 @@
 
 #include "base/files.h"
 #include "base/mutex.h"
-#include "evaluation/evaluate.h"
-#include "plan/machine_file.h"
+#include "policies/policies.h"
 #include "reproduce/outcome_file.h"
+#include "reproduce/predictors.h"
+#include "reproduce/run_experiment.h"
 
 namespace spillway {
 namespace {
-
-constexpr std::size_t kHundredths = 100;  // that a distribution of slowdowns is kept in
-
-Outcome outcome_of(const SimulationResult& result) {
-  Outcome outcome{.feasible = result.feasible, .moved = {}};
-  if (!result.feasible) return outcome;
-  outcome.iteration_seconds = seconds(result.iteration);
-  outcome.ideal_seconds = seconds(result.ideal);
-  outcome.hidden_seconds = seconds(result.hidden);
-  outcome.faults = result.faults;
-  outcome.moved = result.moved;
-  if (result.flash) outcome.flash_years = result.flash->years;
-  std::vector<double> slowdown;
-  for (const SimulatedKernel& kernel : result.kernels) slowdown.push_back(kernel.slowdown());
-  std::ranges::sort(slowdown);
-  outcome.kernels = slowdown.size();
-  outcome.slowed_kernels =
-      static_cast<std::uint64_t>(std::ranges::count_if(slowdown, [](double one) { return one > kSlowed; }));
-  for (std::size_t part = 0; part <= kHundredths && !slowdown.empty(); ++part)
-    outcome.slowdown.push_back(slowdown[part * (slowdown.size() - 1) / kHundredths]);
-  return outcome;
-}
-
-Result<MachineModel> machine_of(const Experiment& experiment) {
-  TRY(MachineModel machine, load_machine(experiment.machine));
-  for (const std::string& change : experiment.overrides) TRY_VOID(apply_override(machine, change));
-  TRY_VOID(check_machine(machine));
-  return machine;
-}
-
-// All that an outcome depends on.
-std::string key_of(const Experiment& experiment, const MachineModel& machine, const Policy& policy,
-                   const std::string& trace_hash, const std::string& program) {
-  return fmt::format("trace={} machine={} policy={} noise={} program={}", trace_hash, machine.hash, text_of(policy),
-                     experiment.noise_percent, program);
-}
 
 // So that no thread is left alone with one at the end. How long one takes is a guess: pages take longer than plans, and
 // more bytes longer than fewer.
@@ -64,7 +29,10 @@ void start_with_longest(std::vector<Experiment>& experiments, const Traces& trac
     constexpr std::uint64_t kPaging = 4, kPool = 32;
     const auto policy = policy_by_name(one.policy);
     const bool has_pool = one.policy.find("pool=1") != std::string::npos;
-    return bytes.at(one.model) * (has_pool ? kPool : policy && policy->plan == nullptr ? kPaging : 1);
+    return bytes.at(one.model) * std::max<std::uint64_t>(1, one.iterations) * (1 + one.beside.size()) *
+           (has_pool                            ? kPool
+            : policy && policy->plan == nullptr ? kPaging
+                                                : 1);
   };
   std::ranges::stable_sort(experiments, [&](const Experiment& a, const Experiment& b) { return guess(a) > guess(b); });
 }
@@ -74,7 +42,11 @@ class Workers {
  public:
   Workers(std::vector<Experiment> experiments, const Traces& traces, const RunnerOptions& options,
           const std::function<void(std::size_t)>& progress)
-      : experiments_(std::move(experiments)), traces_(traces), options_(options), progress_(progress) {}
+      : experiments_(std::move(experiments)),
+        traces_(traces),
+        predictors_(traces),
+        options_(options),
+        progress_(progress) {}
 
   void work() {
     for (std::size_t at = next_++; at < experiments_.size(); at = next_++) {
@@ -102,11 +74,8 @@ class Workers {
   }
 
  private:
-  Result<Outcome> outcome_at(const Experiment& experiment, bool& cached) const {
-    const LoadedTrace& loaded = traces_.at(experiment.model);
-    TRY(MachineModel machine, machine_of(experiment));
-    TRY(const Policy policy, policy_by_name(experiment.policy));
-    const std::string key = key_of(experiment, machine, policy, loaded.hash, options_.program);
+  Result<Outcome> outcome_at(const Experiment& experiment, bool& cached) {
+    TRY(const std::string key, key_of(experiment, traces_, options_.program));
     const std::string file = options_.cache_folder.empty() ? "" : options_.cache_folder + "/" + cache_file_name(key);
     if (!file.empty())
       if (const auto text = read_file(file, 1_MiB))
@@ -114,18 +83,14 @@ class Workers {
           cached = true;
           return *std::move(kept);
         }
-    const auto noise = experiment.noise_percent == 0
-                           ? std::nullopt
-                           : std::optional(Noise{.percent = experiment.noise_percent, .seed = 0});
-    const Case input = case_of(loaded, std::move(machine), noise);
-    TRY(const Evaluation evaluation, evaluate(policy, input));
-    Outcome outcome = outcome_of(evaluation.result);
+    TRY(Outcome outcome, run_experiment(experiment, traces_, predictors_));
     if (!file.empty()) (void)write_file(file, to_cache_text(outcome, key));  // Without it, it is simulated again.
     return outcome;
   }
 
   const std::vector<Experiment> experiments_;
   const Traces& traces_;
+  Predictors predictors_;
   const RunnerOptions& options_;
   const std::function<void(std::size_t)>& progress_;
   std::atomic<std::size_t> next_ = 0;

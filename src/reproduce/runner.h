@@ -7,11 +7,10 @@
 
 #include "base/result.h"
 #include "reproduce/experiment.h"
-#include "trace/format.h"
+#include "reproduce/traces.h"
 
 namespace spillway {
 
-using Traces = std::map<std::string, LoadedTrace>;  // by model
 using Outcomes = std::map<Experiment, Outcome>;
 
 struct RunnerOptions {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "reproduce/run_experiment.h"
 #include "trace/random_trace.h"
 
 namespace spillway {
@@ -82,6 +83,91 @@ TEST_F(RunnerTest, WhatChangesAResultIsSimulatedAnew) {
   for (const Experiment& other : {memory, policy, noise, model}) EXPECT_EQ(run({other}, 1).count.simulated, 1u);
   EXPECT_EQ(run({first}, 1, "another program").count.simulated, 1u);
   EXPECT_EQ(run({first}, 1).count.from_cache, 1u);
+}
+
+TEST_F(RunnerTest, OtherJobsOrTimesOrBudgetsAreOtherExperiments) {
+  const Experiment first{.model = "one", .policy = "tensile:shrink=1", .machine = "a6000", .iterations = 2};
+  Experiment longer = first, beside = first, later = first, learned = first, budget = first, estimates = first;
+  longer.iterations = 3;
+  beside.beside = {{"two"}};
+  later.beside = {{"two", 1}};
+  learned.learned_from = {"two"};
+  budget.budget_of = "vdnn";
+  estimates.estimates_percent = 200;
+  EXPECT_EQ(run({first}, 1).count.simulated, 1u);
+  for (const Experiment& other : {longer, beside, later, learned, budget, estimates})
+    EXPECT_EQ(run({other}, 1).count.simulated, 1u);
+  EXPECT_EQ(run({longer, beside, later, learned, budget, estimates}, 2).count.from_cache, 6u);
+}
+
+TEST_F(RunnerTest, JobsShareTheDevice) {
+  const Experiment alone{.model = "one", .policy = "ideal", .machine = "a6000", .iterations = 3};
+  Experiment both = alone;
+  both.beside = {{"one"}};
+  const RunResult result = run({alone, both}, 1);
+  const Outcome &one = result.outcomes.at(alone), &two = result.outcomes.at(both);
+  ASSERT_TRUE(one.feasible && two.feasible);
+  EXPECT_EQ(two.peak, one.peak * 2) << "they do the same at the same time";
+  EXPECT_EQ(two.unlimited_peak, two.peak) << "ideal has no limit";
+  EXPECT_GT(two.iteration_seconds, one.iteration_seconds);
+  EXPECT_EQ(two.ideal_seconds, two.iteration_seconds);
+}
+
+TEST_F(RunnerTest, ALaterJobArrivesAfterSoManyIterations) {
+  const Experiment experiment{.model = "one", .policy = "ideal", .iterations = 3, .beside = {{"two", 4}, {"one", 0}}};
+  Nanos iteration;
+  for (const Kernel& kernel : traces_.at("one").trace.kernels) iteration += kernel.gap + kernel.duration;
+  EXPECT_EQ(arrivals_of(experiment, traces_),
+            (std::vector<Nanos>{Nanos{}, Nanos{4 * iteration.value}, Nanos{4 * iteration.value}}));
+}
+
+// A is not used while B and C make the peak.
+Trace with_an_absence() {
+  Trace trace{.name = "absence", .source = "a test"};
+  for (const std::uint64_t mib : {600, 200, 800})
+    trace.tensors.push_back({.name = std::to_string(mib), .bytes = Bytes{mib << 20}});
+  const auto add = [&](const std::vector<TensorId>& reads, const std::vector<TensorId>& writes,
+                       std::vector<TensorId> frees) {
+    Kernel kernel{.name = "kernel", .phase = Phase::forward, .duration = Nanos{1'000'000'000}};
+    for (const TensorId id : reads) kernel.reads.push_back({.tensor = id, .end = trace[id].bytes});
+    for (const TensorId id : writes) kernel.writes.push_back({.tensor = id, .end = trace[id].bytes});
+    kernel.frees = std::move(frees);
+    trace.kernels.push_back(std::move(kernel));
+  };
+  const TensorId a{0}, b{1}, c{2};
+  add({}, {a}, {});
+  add({}, {b}, {});
+  add({b}, {c}, {b});
+  add({c}, {}, {});  // A comes back meanwhile
+  add({a, c}, {}, {a, c});
+  return trace;
+}
+
+TEST_F(RunnerTest, ABudgetIsWhatTheOtherPolicyNeeds) {
+  traces_.emplace("absence", LoadedTrace{.trace = with_an_absence(), .hash = "absence"});
+  const Experiment needed{.model = "absence", .policy = "tensile:shrink=1", .machine = "a6000"};
+  Experiment budget = needed;
+  budget.policy = "lms";
+  budget.budget_of = needed.policy;
+  const RunResult result = run({needed, budget}, 1);
+  const Outcome& most = result.outcomes.at(needed);
+  EXPECT_LT(most.peak, most.unlimited_peak);
+  EXPECT_LE(result.outcomes.at(budget).peak, most.peak) << "without a budget it would keep all there";
+  EXPECT_GT(result.outcomes.at(budget).peak, Bytes{});
+}
+
+TEST_F(RunnerTest, OnlyEstimatesAreStretched) {
+  Trace& trace = traces_.at("one").trace;
+  for (Kernel& kernel : trace.kernels) kernel.gap = Nanos{};
+  trace.estimated = "";
+  const Experiment experiment{.model = "one", .policy = "ideal"};
+  Experiment twice = experiment;
+  twice.estimates_percent = 200;
+  RunResult result = run({experiment, twice}, 1, "measured");
+  EXPECT_EQ(result.outcomes.at(twice).ideal_seconds, result.outcomes.at(experiment).ideal_seconds);
+  trace.estimated = "roofline, a100";
+  result = run({experiment, twice}, 1, "estimated");
+  EXPECT_NEAR(result.outcomes.at(twice).ideal_seconds, 2 * result.outcomes.at(experiment).ideal_seconds, 1e-6);
 }
 
 TEST_F(RunnerTest, ADamagedCacheIsMended) {

@@ -163,6 +163,8 @@ TEST(PolicyExamples, VdnnEvictsDuringConvolutions) {
   EXPECT_EQ(of.plan.prefetches, (std::vector<Prefetch>{{x, {3}, false, {}, {{4}}}}));
   EXPECT_EQ(of.result.iteration, kMillisecond * 52) << "2 MiB of X find room beside k3, the others once Y is dead";
   EXPECT_EQ(of.result.peak.device, 10_MiB);
+  EXPECT_EQ(outcome_of("vdnn", script.trace(), machine_of(32_MiB)).plan.moves(), 0u) << "all fits";
+  EXPECT_EQ(outcome_of("vdnn:shrink=1", script.trace(), machine_of(32_MiB)).plan.moves(), 2u);
 }
 
 // W is persistent (1 MiB). Unselected A, B, C (12), W and the largest working set (A and B: 8) are 21 MiB: A, used
