@@ -24,7 +24,7 @@ const std::string kOperators =
     "4,autograd::engine::evaluate_function: ConvolutionBackward0,[10; 6],[12],30,30.5,[8],[12],0,backward,1\n"
     "5,aten::_foreach_add_,[6; 12],[],5,5,[12],[],0,optimizer,0\n";
 
-Result<Trace> import(std::string operators, std::string tensors) {
+Result<Trace> import(const std::string& operators, const std::string& tensors) {
   return parse_triosim(operators, tensors, "trace.csv", "tensor.csv", "some");
 }
 

@@ -79,8 +79,8 @@ TEST(DeepumFaults, ChainsAsFigure7) {
 }
 
 // Kernels 1 to 6 fault on ab, c, d, e, f, g, and then comes one without a name.
-FaultScript taught(std::vector<std::pair<std::string_view, double>> settings = {}) {
-  FaultScript script(std::move(settings));
+FaultScript taught(const std::vector<std::pair<std::string_view, double>>& settings = {}) {
+  FaultScript script(settings);
   script.run(1, "ab");
   for (std::uint64_t kernel = 2; kernel <= 6; ++kernel)
     script.run(kernel, std::string(1, static_cast<char>('a' + kernel)));

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kTie = 0.005;  // two designs within half a percent are equal
 
-StatementSpec at_least(std::string policy, double bound, std::vector<std::string> only = {}) {
+StatementSpec at_least(const std::string& policy, double bound, std::vector<std::string> only = {}) {
   return {.what = policy,
           .policy = policy,
           .relation = Relation::at_least,
@@ -16,14 +16,14 @@ StatementSpec at_least(std::string policy, double bound, std::vector<std::string
           .only = std::move(only)};
 }
 
-StatementSpec at_most(std::string policy, double bound, std::vector<std::string> only = {}) {
-  StatementSpec statement = at_least(std::move(policy), bound, std::move(only));
+StatementSpec at_most(const std::string& policy, double bound, std::vector<std::string> only = {}) {
+  StatementSpec statement = at_least(policy, bound, std::move(only));
   statement.relation = Relation::at_most;
   return statement;
 }
 
-StatementSpec within(std::string policy, double least, double most, std::vector<std::string> only = {}) {
-  StatementSpec statement = at_least(std::move(policy), least, std::move(only));
+StatementSpec within(const std::string& policy, double least, double most, std::vector<std::string> only = {}) {
+  StatementSpec statement = at_least(policy, least, std::move(only));
   statement.relation = Relation::within;
   statement.upper = most;
   return statement;

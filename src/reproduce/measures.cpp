@@ -151,6 +151,12 @@ double largest_kernel_gigabytes(const TraceFacts& facts) {
 
 double peak_gigabytes(const TraceFacts& facts) { return gigabytes(std::ranges::max(facts.lifetimes.live)); }
 
+// A row has `assoc` entries: a block and its successors, each a number of 8 bytes. The paper does not say how many.
+double block_tables_megabytes(const TraceFacts& facts) {
+  constexpr double kRows = 2048, kWays = 2, kSuccessors = 4, kNumber = 8;
+  return static_cast<double>(facts.trace.kernels.size()) * kRows * kWays * (1 + kSuccessors) * kNumber / 1e6;
+}
+
 double percent_longer_than_100ms(const TraceFacts& facts) { return 100 * facts.character.longer_than_100ms; }
 
 double percent_longer_than_10s(const TraceFacts& facts) { return 100 * facts.character.longer_than_10s; }

@@ -51,6 +51,7 @@ double active_percent_of_peak(const TraceFacts& facts);  // mean over kernels
 double kernels_below_tenth(const TraceFacts& facts);     // percent of them that use less than 10 % of the peak
 double largest_kernel_gigabytes(const TraceFacts& facts);
 double peak_gigabytes(const TraceFacts& facts);             // the most that is alive at a time
+double block_tables_megabytes(const TraceFacts& facts);     // DeepUM's, one for each kernel, of the default shape
 double percent_longer_than_100ms(const TraceFacts& facts);  // of inactive periods
 double percent_longer_than_10s(const TraceFacts& facts);
 

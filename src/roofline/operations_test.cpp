@@ -11,8 +11,8 @@ namespace {
 
 Access of(std::uint32_t tensor, std::uint64_t floats) { return {.tensor = {tensor}, .end = Bytes{4 * floats}}; }
 
-Kernel kernel(std::string name, std::vector<Sizes> shapes, std::vector<std::uint64_t> reads,
-              std::vector<std::uint64_t> writes) {
+Kernel kernel(std::string name, std::vector<Sizes> shapes, const std::vector<std::uint64_t>& reads,
+              const std::vector<std::uint64_t>& writes) {
   Kernel result{.name = std::move(name), .duration = {}, .shapes = std::move(shapes)};
   std::uint32_t tensor = 0;
   for (const std::uint64_t floats : reads) result.reads.push_back(of(tensor++, floats));

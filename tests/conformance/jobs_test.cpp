@@ -76,7 +76,7 @@ TEST(Jobs, WeightsAreShares) {
 TEST(Jobs, TensilesJobsShareHostMemoryAsTheyCome) {
   Trace large{.name = "large", .source = "a test"};
   for (const Bytes bytes : {6_MiB, 2_MiB, 8_MiB}) large.tensors.push_back({.name = "t", .bytes = bytes});
-  const auto kernel = [&](std::vector<std::uint32_t> uses, std::vector<TensorId> frees) {
+  const auto kernel = [&](const std::vector<std::uint32_t>& uses, std::vector<TensorId> frees) {
     Kernel& one = large.kernels.emplace_back(Kernel{.name = "k", .duration = kMs * 10, .frees = std::move(frees)});
     for (const std::uint32_t id : uses) one.writes.push_back({.tensor = {id}, .end = large.tensors[id].bytes});
   };

@@ -12,6 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SPILLWAY = os.environ["SPILLWAY"]
+DOCS = HERE.parents[1] / "docs"
 G10 = HERE.parents[1].parent / "shared/g10"
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -97,7 +98,7 @@ def estimated(folder):
     report = json.loads(run(*arguments, "--json", "--out", page))
     assert all(one["estimated_times"] for one in report["traces"]), report["traces"]
     figures = {one["figure"]: one for one in report["figures"]}
-    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T5a", "T5b"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
+    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T4", "T5a", "T5b"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
     speedups = {one["design"]: one["points"][0] for one in figures["9a"]["series"]}
     assert speedups["UM"]["ours"] == 1 and abs(speedups["DeepUM"]["published"] - 135 / 129) < 1e-9, speedups
     assert {one["model"] for one in figures["T3"]["series"]} == {"GPT-2-XL-16"}
@@ -105,6 +106,27 @@ def estimated(folder):
     table = run(*arguments, "--figure", "9a")
     assert "Figure 9a" in table and "Times are estimates." in table and "Table 5" not in table, table
     assert "traces.py deepum" in run("deepum", "--traces", folder / "cache", status=1)
+
+
+# Several jobs, cold starts and budgets of another policy; what depends on what is assumed.
+def several_jobs(folder):
+    traces, page = folder / "networks", folder / "tensile.html"
+    traces.mkdir()
+    text = (HERE / "six_layers.trace").read_text().replace('"version":1', '"version":3,"estimated":"roofline, a6000"', 1)
+    for network in ("VGG-16", "Inceptionv3", "Inceptionv4", "ResNet-50", "DenseNet-121"):
+        (traces / f"{network}.trace").write_text(text)
+    arguments = ("tensile", "--traces", traces, "--cache", folder / "cache")
+    report = json.loads(run(*arguments, "--json", "--sensitivity", "--out", page))
+    figures = {one["figure"]: one for one in report["figures"]}
+    assert set(figures) == {"2", "T1", "T2", "T3", "6a", "6b", "6c", "T4", "7a", "7b"}, set(figures)
+    assert {one["model"] for one in figures["T4"]["series"]} == {"five networks"}
+    assert len(report["absent_models"]) == 20
+    claims = {one["id"]: one for one in report["claims"]}
+    assert claims["tensile.prediction"]["verdict"] == "not judged"
+    of_times = claims["tensile.saves-memory"]["sensitivity"]
+    assert [one["assumption"] for one in of_times] == ["estimated kernels take 20 % less", "estimated kernels take 25 % more"], of_times
+    assert all(one["flips"] == any(other["verdict"] != one["verdict"] for other in one["sensitivity"]) for one in claims.values())
+    assert 'id="sensitivity"' in check_page(page)
 
 
 def judged(folder):
@@ -117,12 +139,16 @@ def judged(folder):
     values = {(one["model"], one["policy"]): one["points"][0]["ours"] for one in report["figures"][0]["series"]}
     row = next(line for line in done.stdout.splitlines() if line.startswith("deepum "))
     assert f"{values['BERT-256', 'deepum']:.1f} %" in row, (row, values)
+    kept = {(row[0], row[1]): row[4] for row in json.loads((DOCS / "reproduction/g10.json").read_text())["figures"]["11"]}
+    ours = {(one["model"], one["design"]): one["points"][0]["ours"] for one in report["figures"][0]["series"]}
+    assert kept == ours, "docs/reproduction.md ends with the commands that make its tables again"
 
 
 def main():
     with tempfile.TemporaryDirectory() as name:
         made_up(Path(name))
         estimated(Path(name))
+        several_jobs(Path(name))
         if not G10.is_dir():
             print(f"skipped: G10's own traces, for there is no {G10}")
             return

@@ -188,6 +188,7 @@ Attention attention(const Tensor& query, const Tensor& key, const Tensor& value,
   return {made[0], made[1], none, none, query.sym_size(2), key.sym_size(2), none, none, none};
 }
 
+// NOLINTBEGIN(performance-unnecessary-value-param): PyTorch calls it so.
 std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
     const Tensor& gradient, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&,
     std::array<bool, 4>, const Tensor& output, const Tensor& logsumexp, const Tensor&, const Tensor&, c10::SymInt,
@@ -201,6 +202,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> attention_backward(
       });
   return {made[0], made[1], made[2], Tensor()};
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("convolution_overrideable", convolution);
