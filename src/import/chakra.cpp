@@ -9,13 +9,14 @@
 #include <unordered_set>
 #include <utility>
 
+#include "import/allocations.h"
 #include "import/assembly.h"
 #include "import/operator_times.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::uint64_t kCudaRounding = 512;  // PyTorch's allocator of GPUs gives multiples of it
+constexpr std::uint64_t kCudaMultiple = 512;  // PyTorch's allocator of GPUs gives multiples of it
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -229,35 +230,14 @@ class Joiner {
     for (const KinetoMemory& one : kineto_.memory)
       if (one.host != gpu_) memory.push_back(one);
     if (memory.empty() || began_.empty()) return;
-    std::ranges::stable_sort(memory, {}, &KinetoMemory::at);
-    std::vector<std::optional<std::int64_t>> freed(memory.size());
-    std::unordered_map<std::uint64_t, std::size_t> given;
-    for (std::size_t m = 0; m < memory.size(); ++m) {
-      if (memory[m].bytes > 0) {
-        given[memory[m].address] = m;
-      } else if (const auto place = given.find(memory[m].address); place != given.end()) {
-        freed[place->second] = memory[m].at;
-        given.erase(place);
-      }
-    }
-    std::vector<bool> taken(memory.size(), false);
+    Allocations allocations(std::move(memory), gpu_ ? kCudaMultiple : 1);
     for (const Birth& birth : births_) {
-      const KinetoSpan host = times_[birth.at]->host;
-      auto one = static_cast<std::size_t>(std::ranges::lower_bound(memory, host.begin, {}, &KinetoMemory::at) -
-                                          memory.begin());
-      for (; one < memory.size() && memory[one].at <= host.end; ++one)
-        if (!taken[one] && fits(birth.bytes, memory[one].bytes)) break;
-      if (one >= memory.size() || memory[one].at > host.end) continue;
-      taken[one] = true;
-      const auto after = freed[one] ? std::ranges::upper_bound(began_, *freed[one]) : began_.end();
+      const auto claim = allocations.claim(birth.bytes, times_[birth.at]->host);
+      if (!claim) continue;
+      const auto after = claim->freed ? std::ranges::upper_bound(began_, *claim->freed) : began_.end();
       if (after != began_.begin())
         assembly_.release(birth.tensor, static_cast<std::size_t>(after - began_.begin()) - 1);
     }
-  }
-
-  bool fits(Bytes wanted, std::int64_t given) const {
-    const auto bytes = static_cast<std::uint64_t>(std::max<std::int64_t>(given, 0));
-    return bytes >= wanted.value && bytes - wanted.value < (gpu_ ? kCudaRounding : 1);
   }
 
   // What an operator made.
