@@ -12,6 +12,9 @@
 
 namespace spillway {
 
+// PyTorch's allocator of GPUs gives multiples of so many bytes.
+inline constexpr std::uint64_t kCudaMultiple = 512;
+
 // What an allocator gave and got back, from which the memory of a tensor is found by its size and by when it was made.
 // n events cost O(n log n), and each claim O(log n), whatever the events are.
 class Allocations {

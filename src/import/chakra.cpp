@@ -16,8 +16,6 @@
 namespace spillway {
 namespace {
 
-constexpr std::uint64_t kCudaMultiple = 512;  // PyTorch's allocator of GPUs gives multiples of it
-
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -57,11 +55,13 @@ class Joiner {
       if (assembly_.too_large()) return wrong("it has more uses of tensors than we read; record one iteration");
     }
     for (const auto& [id, weight] : outside_)
-      if (assembly_.read_first(id) && (weight || assembly_.written(id)))
+      if (weight || (assembly_.read_first(id) && assembly_.written(id)))
         assembly_.keep(
             id, assembly_.first_phase(id) == Phase::optimizer ? TensorKind::optimizer_state : TensorKind::weight);
     find_deaths();
-    return std::move(assembly_).finish("cannot import " + where_);
+    TRY(Trace trace, std::move(assembly_).finish("cannot import " + where_));
+    trace.estimated = kineto_.estimated;
+    return trace;
   }
 
  private:

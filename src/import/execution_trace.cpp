@@ -16,7 +16,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kObserve = "record it again with torch.profiler.ExecutionTraceObserver";
-constexpr std::uint64_t kMostEtBytes = std::uint64_t{1} << 50;
 constexpr std::size_t kTensorFields = 6;  // tensor, storage, offset, elements, bytes of one, device
 
 // The extent of a tensor in its storage, in elements: what lies between two rows counts, rows that are shown twice do

@@ -11,6 +11,9 @@
 
 namespace spillway {
 
+// No tensor is larger: sums of all that a file has fit 64 bits.
+inline constexpr std::uint64_t kMostEtBytes = std::uint64_t{1} << 50;
+
 // A tensor that an operator is given or returns.
 struct EtTensor {
   std::uint64_t storage = 0;  // by its address: what is made where another storage was has that one's number

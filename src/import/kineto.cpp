@@ -26,6 +26,7 @@ class KinetoReader {
         read_json_list(json, "traceEvents", where_, kExport, [this](const Json& event) { return read_event(event); }));
     if (kineto_.operators.empty())
       return fail(Errc::bad_input, fmt::format("{}: it has no operators; profile with ProfilerActivity.CPU", where_));
+    kineto_.estimated = text_of(rest, "estimated");
     return std::move(kineto_);
   }
 

@@ -48,6 +48,7 @@ struct Kineto {
   std::vector<KinetoLaunch> launches = {};
   std::vector<KinetoKernel> kernels = {};
   std::vector<KinetoMemory> memory = {};
+  std::string estimated = {};  // as Trace::estimated; only files that we wrote say it
 };
 
 Result<Kineto> parse_kineto(std::string_view json, const std::string& where);

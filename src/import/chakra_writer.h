@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "trace/trace.h"
+
+namespace spillway {
+
+// A trace as PyTorch would have recorded it on one GPU: which tensors operators use, and when.
+struct ChakraFiles {
+  std::string execution_trace;  // what ExecutionTraceObserver writes: a Chakra host trace, schema 1.1.1
+  std::string profile;          // what prof.export_chrome_trace() writes
+};
+
+// join_chakra() makes the same trace of both again, but for what such files have no words for: docs/formats/import.md.
+// Fails if a name is not UTF-8, or a tensor has more than 2^50 bytes.
+Result<ChakraFiles> to_chakra(const Trace& trace);
+
+}  // namespace spillway
