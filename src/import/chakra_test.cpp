@@ -130,6 +130,18 @@ TEST(Chakra, WhatIsGivenAsWeightOrChangedInPlaceOutlivesTheIteration) {
     EXPECT_EQ(tensor.persistent, tensor.name == "storage61" || tensor.name == "storage65") << tensor.name;
 }
 
+TEST(Chakra, AWeightMayFirstBeFilled) {
+  auto record = nodes();
+  record.push_back(node(9, 2, "aten::fill_", "aten::fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+                        tensor(51, 61, 16) + ",1", tensor(51, 61, 16)));
+  auto profile = events();
+  profile.push_back(ran(9, "aten::fill_", 90, 5));
+  const auto trace = import(record, profile);
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(names_of(*trace, trace->kernels[0].writes), (Names{"storage61"}));
+  EXPECT_TRUE((*trace)[trace->kernels[0].writes[0].tensor].persistent);
+}
+
 TEST(Chakra, OnAGpuKernelsTakeTheTimeOfWhatTheyLaunch) {
   auto profile = events();
   profile.push_back(R"({"ph":"X","cat":"cuda_runtime","tid":7,"ts":135,"dur":1,"args":{"correlation":9}})");

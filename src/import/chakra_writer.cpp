@@ -16,7 +16,7 @@
 namespace spillway {
 namespace {
 
-constexpr std::uint64_t kProcess = 1, kThread = 2;  // the ids of the nodes around all others
+constexpr std::uint64_t kRootNode = 1, kThreadNode = 2;  // the ids of the nodes around all others
 constexpr std::string_view kArguments = "Tensor[] self, Tensor[] weight, *, Tensor(a!)[] out";
 
 Result<std::string> quoted(const std::string& text) {
@@ -60,8 +60,8 @@ struct Tensors {
 class Nodes {
  public:
   explicit Nodes(const Trace& trace) : trace_(trace) {
-    add(kProcess, R"("[pytorch|profiler|execution_trace|process]")", kProcess);
-    add(kThread, R"("[pytorch|profiler|execution_trace|thread]")", kProcess);
+    add(kRootNode, R"("[pytorch|profiler|execution_trace|process]")", kRootNode);
+    add(kThreadNode, R"("[pytorch|profiler|execution_trace|thread]")", kRootNode);
   }
 
   void add_operator(const Kernel& kernel, const std::string& name, std::size_t number,
@@ -105,12 +105,12 @@ class Nodes {
 
   // PyTorch tells the phases apart by what is around an operator.
   void begin_part() {
-    part_ = kThread;
+    part_ = kThreadNode;
     if (phase_ != Phase::backward && phase_ != Phase::optimizer) return;
     part_ = next_++;
     add(part_,
         phase_ == Phase::backward ? R"("autograd::engine::evaluate_function: backward")" : R"("Optimizer.step#")",
-        kThread);
+        kThreadNode);
   }
 
   void add(std::uint64_t id, std::string_view name, std::uint64_t parent, std::size_t function = 0,
@@ -132,7 +132,7 @@ class Nodes {
 
   const Trace& trace_;
   std::string lines_;
-  std::uint64_t next_ = kThread + 1, part_ = kThread;  // ids
+  std::uint64_t next_ = kThreadNode + 1, part_ = kThreadNode;  // ids
   Phase phase_ = Phase::forward;
 };
 

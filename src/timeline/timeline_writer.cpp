@@ -4,7 +4,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "timeline/timeline_file.h"
@@ -77,15 +76,12 @@ std::string to_json_lines(const RunTimeline& timeline) {
 }
 
 Result<> save_timeline(const std::string& path, const RunTimeline& timeline) {
-  std::string text = to_json_lines(timeline);
+  const std::string text = to_json_lines(timeline);
   if (text.size() > kMostTraceBytes.value)
     return fail(Errc::bad_input, fmt::format("cannot write {}: it would be {}, and longer timelines than {} are not "
                                              "read; take a smaller program",
                                              path, to_text(Bytes{text.size()}), to_text(kMostTraceBytes)));
-  if (path.ends_with(".zst")) {
-    TRY(text, compress_zstd(text));
-  }
-  return write_file(path, text);
+  return write_maybe_compressed(path, text);
 }
 
 bool names_timeline(std::string_view path) { return path.ends_with(".timeline") || path.ends_with(".timeline.zst"); }

@@ -75,4 +75,10 @@ Result<std::string> read_maybe_compressed(const std::string& path, Bytes limit) 
   return content;
 }
 
+Result<> write_maybe_compressed(const std::string& path, std::string_view text) {
+  if (!path.ends_with(".zst")) return write_file(path, text);
+  TRY(const std::string compressed, compress_zstd(text));
+  return write_file(path, compressed);
+}
+
 }  // namespace spillway

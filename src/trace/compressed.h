@@ -20,5 +20,7 @@ Result<std::string> compress_zstd(std::string_view content);
 
 // The text in a file, decompressed where needed.
 Result<std::string> read_maybe_compressed(const std::string& path, Bytes limit);
+// As write_file(); compressed if the path ends in ".zst".
+Result<> write_maybe_compressed(const std::string& path, std::string_view text);
 
 }  // namespace spillway

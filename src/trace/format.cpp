@@ -9,7 +9,6 @@
 #include <ranges>
 #include <span>
 
-#include "base/files.h"
 #include "base/text.h"
 #include "trace/compressed.h"
 #include "trace/parse.h"
@@ -146,15 +145,12 @@ Result<std::string> to_json(const Trace& trace) {
 
 Result<> save_trace(const std::string& path, const Trace& trace) {
   TRY_VOID(validate(trace, "cannot write trace " + path));
-  TRY(std::string content, to_json(trace));
+  TRY(const std::string content, to_json(trace));
   if (content.size() > kMostTraceBytes.value)
     return fail(Errc::bad_input, fmt::format("cannot write trace {}: it would be {}, and longer traces than {} are "
                                              "not read",
                                              path, to_text(Bytes{content.size()}), to_text(kMostTraceBytes)));
-  if (path.ends_with(".zst")) {
-    TRY(content, compress_zstd(content));
-  }
-  return write_file(path, content);
+  return write_maybe_compressed(path, content);
 }
 
 }  // namespace spillway

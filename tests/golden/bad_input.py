@@ -88,6 +88,7 @@ def main():
             "--seed": ["simulate", trace, "--policy", "g10", *A100, "--noise", "20%", "--seed", "-1"],
             "'ahead' is given twice": ["simulate", trace, "--policy", "deepum-faults:ahead=8,ahead=9", *A100],
             "pool=1": ["compare", "--job", trace, "--policies", "uvm:pool=1", *A100],
+            "-o names the same file": ["export", "chakra", trace, "-o", str(output), "--profile", str(output)],
             "device.colour": ["plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.colour=7"],
         }.items():
             good &= fails(what, what, *arguments, status=(2,))
@@ -99,6 +100,7 @@ def main():
             machine: ["plan", trace, "--policy", "g10", "--machine", machine],
             write("bad.fitted", Path(trace).read_bytes()): ["fit-latencies", trace, str(folder / "bad.fitted")],
             write("bad.folder/kernels.config", config): ["import", "g10", str(folder / "bad.folder")],
+            write("bad.exported", Path(trace).read_bytes()): ["export", "chakra", str(folder / "bad.exported")],
         }
         for file, arguments in inputs.items():
             before = Path(file).read_bytes()
@@ -119,6 +121,11 @@ def main():
         subprocess.run([SPILLWAY, "import", "g10", source, "-o", str(imported)], check=True, stdout=subprocess.DEVNULL)
         shown = subprocess.run([SPILLWAY, "show", str(imported), "--json"], check=True, capture_output=True, text=True)
         good &= json.loads(shown.stdout)["kernels"] == 3
+        pair = [str(folder / "et.json"), str(folder / "profile.json.zst")]
+        subprocess.run([SPILLWAY, "export", "chakra", trace, "-o", pair[0], "--profile", pair[1]], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([SPILLWAY, "import", "chakra", *pair, "-o", str(imported)], check=True, stdout=subprocess.DEVNULL)
+        shown = subprocess.run([SPILLWAY, "show", str(imported), "--json"], check=True, capture_output=True, text=True)
+        good &= json.loads(shown.stdout)["kernels"] == 19
         with open("/dev/full", "w") as full:  # Nobody takes the error: the status says it all the same.
             good &= subprocess.run([SPILLWAY, "show", "none"], stderr=full).returncode == 1
         infeasible = subprocess.run([SPILLWAY, "compare", trace, "--machine", "a100", "--set", "device.memory=1MiB",
