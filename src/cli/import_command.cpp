@@ -5,11 +5,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/command.h"
 #include "import/chakra.h"
 #include "import/dtr.h"
+#include "import/memory_snapshot.h"
 #include "import/triosim.h"
 #include "trace/compressed.h"
 #include "trace/format.h"
@@ -39,7 +41,7 @@ struct Kind {
 // What people call the trace: the file's name, without what its kind adds.
 std::string name_of_file(const std::string& file) {
   std::filesystem::path path(file);
-  for (const std::string_view ending : {".zst", ".log", ".json", ".csv"})
+  for (const std::string_view ending : {".zst", ".log", ".json", ".csv", ".pickle", ".pkl"})
     if (path.extension() == ending) path.replace_extension();
   return path.filename();
 }
@@ -72,6 +74,33 @@ Result<Trace> import_kineto(const Files& files) {
                             "spillway import kineto {} et.json -o TRACE",
                             files[0], files[0]));
   return import_chakra({files[1], files[0]});
+}
+
+Result<Trace> import_memory_snapshot(const Files& files) {
+  TRY(const std::string pickle, read_maybe_compressed(files[0], kMostTraceBytes));
+  TRY(std::vector<KinetoMemory> memory, parse_memory_snapshot(pickle, files[0]));
+  if (files.size() == 1)
+    return fail(
+        Errc::usage,
+        fmt::format("cannot import {}: a memory snapshot says when memory is given and given back. Which kernels "
+                    "run, when, and which tensors they use is not in it. Record a profile and an execution "
+                    "trace of the same run, too (spillway import kineto --help), then spillway import "
+                    "memory-snapshot {} PROFILE.json ET.json -o TRACE",
+                    files[0], files[0]));
+  if (files.size() == 2)
+    return fail(Errc::usage,
+                fmt::format("cannot import {}: neither it nor {} says which tensors operators use. The one has "
+                            "addresses without operators, the other operators without addresses, and sizes do not "
+                            "tell: many tensors have the same. Record an execution trace of the same run, too "
+                            "(spillway import kineto --help), then spillway import memory-snapshot {} {} ET.json -o "
+                            "TRACE",
+                            files[0], files[1], files[0], files[1]));
+  TRY(const std::string profile, read_maybe_compressed(files[1], kMostTraceBytes));
+  TRY(Kineto kineto, parse_kineto(profile, files[1]));
+  TRY(const std::string record, read_maybe_compressed(files[2], kMostTraceBytes));
+  TRY(const std::vector<EtNode> nodes, parse_execution_trace(record, files[2]));
+  kineto = with_snapshot(std::move(kineto), std::move(memory), files[0]);
+  return join_chakra(nodes, kineto, files[2], name_of_file(files[0]));
 }
 
 Result<Trace> import_triosim(const Files& files) {
@@ -119,6 +148,19 @@ constexpr Kind kKinds[] = {
      .files = "the execution trace, then the profile",
      .most = 2,
      .read = import_chakra},
+    {.name = "memory-snapshot",
+     .summary = "A memory snapshot of PyTorch's, with the profile and the execution trace of the same run",
+     .example = "spillway import memory-snapshot snapshot.pickle profile.json et.json -o model.trace.zst",
+     .inferred =
+         "Record all three at once:\n"
+         "  torch.cuda.memory._record_memory_history(max_entries=1000000)\n"
+         "  ...  # profile and execution trace, as `spillway import kineto --help` says\n"
+         "  torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")\n"
+         "The snapshot says how many bytes tensors have, when they die, and which line of the script made them. The\n"
+         "profile needs no profile_memory=True. The pickle is read as plain data: nothing in it is ever run.",
+     .files = "the snapshot, then the profile, then the execution trace",
+     .most = 3,
+     .read = import_memory_snapshot},
     {.name = "triosim",
      .summary = "A pair of tables of TrioSim",
      .example = "spillway import triosim resnet50/trace.csv resnet50/tensor.csv -o resnet50.trace.zst",

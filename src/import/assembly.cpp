@@ -20,6 +20,8 @@ TensorId Assembly::add(std::string name, Bytes bytes, bool made) {
   return {static_cast<std::uint32_t>(trace_.tensors.size() - 1)};
 }
 
+void Assembly::rename(TensorId tensor, std::string name) { trace_.tensors[tensor.value].name = std::move(name); }
+
 void Assembly::grow(TensorId tensor, Bytes bytes) {
   Bytes& size = trace_.tensors[tensor.value].bytes;
   size = std::max(size, bytes);

@@ -22,6 +22,7 @@ class Assembly {
 
   // A tensor; `made`: the next kernel that is given it fills it, whatever the file calls that.
   TensorId add(std::string name, Bytes bytes, bool made = false);
+  void rename(TensorId tensor, std::string name);
   // It is larger than was known.
   void grow(TensorId tensor, Bytes bytes);
   // It outlives the iteration.

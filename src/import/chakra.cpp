@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,8 @@
 
 namespace spillway {
 namespace {
+
+constexpr std::int64_t kSnapshotTick = 1000;  // snapshots' times are cut off to microseconds
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::ranges::find(names, name) != names.end();
@@ -47,6 +50,8 @@ class Joiner {
     if (operators_.empty())
       return wrong("it has no operators with tensors; start the observer before the iteration, stop it after");
     TRY(times_, times_of(nodes_, operators_, kineto_, where_));
+    if (!gpu_ && !kineto_.snapshot.empty())
+      return wrong(fmt::format("its tensors are on the CPU, and {} is of GPUs", kineto_.snapshot));
     if (gpu_ && std::ranges::none_of(times_, [](const auto& time) { return time && time->gpu; }))
       return wrong("its tensors are on a GPU, and the profile has no kernels; profile with ProfilerActivity.CUDA, too");
     TRY_VOID(drop_unseen());
@@ -58,7 +63,7 @@ class Joiner {
       if (weight || (assembly_.read_first(id) && assembly_.written(id)))
         assembly_.keep(
             id, assembly_.first_phase(id) == Phase::optimizer ? TensorKind::optimizer_state : TensorKind::weight);
-    find_deaths();
+    TRY_VOID(find_deaths());
     TRY(Trace trace, std::move(assembly_).finish("cannot import " + where_));
     trace.estimated = kineto_.estimated;
     return trace;
@@ -225,19 +230,40 @@ class Joiner {
   }
 
   // When the allocator got the memory back of what an operator made: told apart by its size and the time.
-  void find_deaths() {
+  Result<> find_deaths() {
     std::vector<KinetoMemory> memory;
     for (const KinetoMemory& one : kineto_.memory)
-      if (one.host != gpu_) memory.push_back(one);
-    if (memory.empty() || began_.empty()) return;
+      if (gpu_ ? !one.host && one.device == device_number() : one.host) memory.push_back(one);
+    const bool snapshot = !kineto_.snapshot.empty();
+    if ((memory.empty() && !snapshot) || began_.empty()) return {};
     Allocations allocations(std::move(memory), gpu_ ? kCudaMultiple : 1);
+    std::size_t found = 0;
     for (const Birth& birth : births_) {
-      const auto claim = allocations.claim(birth.bytes, times_[birth.at]->host);
+      KinetoSpan host = times_[birth.at]->host;
+      if (snapshot) host.begin -= kSnapshotTick;
+      const auto claim = allocations.claim(birth.bytes, host);
       if (!claim) continue;
+      ++found;
+      if (snapshot) assembly_.grow(birth.tensor, Bytes{static_cast<std::uint64_t>(claim->given.bytes)});
+      if (!claim->given.made_by.empty()) assembly_.rename(birth.tensor, claim->given.made_by);
       const auto after = claim->freed ? std::ranges::upper_bound(began_, *claim->freed) : began_.end();
       if (after != began_.begin())
         assembly_.release(birth.tensor, static_cast<std::size_t>(after - began_.begin()) - 1);
     }
+    if (snapshot && 2 * found < births_.size())
+      return wrong(
+          fmt::format("of {} tensors that its operators make, {} has {}; name the files of one run, and let "
+                      "the snapshot keep more events (max_entries)",
+                      births_.size(), kineto_.snapshot, found));
+    return {};
+  }
+
+  // Of "cuda:1" the 1.
+  std::int64_t device_number() const {
+    std::int64_t number = 0;
+    const char* begin = device_.c_str() + std::min(device_.find(':'), device_.size() - 1) + 1;
+    std::from_chars(begin, device_.c_str() + device_.size(), number);
+    return number;
   }
 
   // What an operator made.

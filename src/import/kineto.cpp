@@ -13,6 +13,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr double kMostMicroseconds = 4e15;  // sums of two, as nanoseconds, fit 64 bits
+constexpr std::uint64_t kMostBase = 4'000'000'000'000'000'000;
 constexpr std::string_view kExport = "export it again with prof.export_chrome_trace()";
 
 std::int64_t nanoseconds(double microseconds) { return std::llround(microseconds * 1000); }
@@ -27,6 +28,11 @@ class KinetoReader {
     if (kineto_.operators.empty())
       return fail(Errc::bad_input, fmt::format("{}: it has no operators; profile with ProfilerActivity.CPU", where_));
     kineto_.estimated = text_of(rest, "estimated");
+    if (const auto base = rest.find("baseTimeNanoseconds"); base != rest.end()) {
+      if (!base->is_number_unsigned() || base->get<std::uint64_t>() > kMostBase)
+        return fail(Errc::bad_input, fmt::format("{}: 'baseTimeNanoseconds' is no time; {}", where_, kExport));
+      kineto_.base = base->get<std::int64_t>();
+    }
     return std::move(kineto_);
   }
 
@@ -113,7 +119,8 @@ class KinetoReader {
     kineto_.memory.push_back({.address = static_cast<std::uint64_t>(*address),
                               .bytes = *bytes,
                               .at = at,
-                              .host = number_of(event, "Device Type") == 0});
+                              .host = number_of(event, "Device Type") == 0,
+                              .device = number_of(event, "Device Id").value_or(0)});
     return {};
   }
 

@@ -40,6 +40,8 @@ struct KinetoMemory {
   std::uint64_t address = 0;
   std::int64_t bytes = 0, at = 0;
   bool host = false;
+  std::int64_t device = 0;   // which GPU, if not the host
+  std::string made_by = {};  // the line of the script that asked for it, if that is known
 };
 
 // What PyTorch's profiler exports as a Chrome trace (prof.export_chrome_trace, of Kineto).
@@ -48,6 +50,8 @@ struct Kineto {
   std::vector<KinetoLaunch> launches = {};
   std::vector<KinetoKernel> kernels = {};
   std::vector<KinetoMemory> memory = {};
+  std::int64_t base = 0;       // nanoseconds of Unix time at the clock's 0
+  std::string snapshot = {};   // the file that `memory` is from, if it is not the profile
   std::string estimated = {};  // as Trace::estimated; only files that we wrote say it
 };
 
