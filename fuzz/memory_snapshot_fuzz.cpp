@@ -1,5 +1,5 @@
-// PyTorch's memory snapshots, alone or after an execution trace and a profile with lines "----" between: any bytes are an
-// error or a valid trace.
+// PyTorch's memory snapshots, alone or after an execution trace and a profile with lines "----" between: any bytes are
+// an error or a valid trace.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

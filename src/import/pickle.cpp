@@ -7,12 +7,14 @@
 #include <iterator>
 #include <utility>
 
-#include "import/assembly.h"
+#include "base/text.h"
+#include "base/units.h"
 
 namespace spillway {
 namespace {
 
 constexpr std::size_t kMostKeys = 64;
+constexpr Bytes kMostHeld = 2_GiB;  // of values: a small hostile file could make us hold far more
 constexpr std::uint64_t kNewestProtocol = 5;
 constexpr std::size_t kLongestName = 80;
 
@@ -72,7 +74,8 @@ class PickleReader {
       const Step& step = kByOpcode[opcode];
       if (step.run == nullptr) return refuse(static_cast<std::uint8_t>(opcode));
       TRY_VOID((this->*step.run)(step.argument));
-      if (size_ > kMostImported) return wrong("it has more values than we read; record fewer events");
+      if (held_ > kMostHeld)
+        return wrong(fmt::format("its values take more than {}; record fewer events", to_text(kMostHeld)));
     }
     TRY(pickle_.root_, pop());
     return std::move(pickle_);
@@ -149,12 +152,12 @@ class PickleReader {
   Result<> push(Data data) {
     pickle_.values_.emplace_back(data);
     stack_.push_back(static_cast<Value>(pickle_.values_.size() - 1));
-    ++size_;
+    held_ += Bytes{sizeof pickle_.values_[0] + sizeof(Value)};
     return {};
   }
   template <class Kind>
   Result<> push_items(Items items) {
-    size_ += items.size();
+    held_ += Bytes{sizeof items + items.size() * sizeof(Value)};
     pickle_.sequences_.push_back(std::move(items));
     return push(Kind{static_cast<std::uint32_t>(pickle_.sequences_.size() - 1)});
   }
@@ -168,7 +171,7 @@ class PickleReader {
   }
   Result<> mark(std::uint64_t) {
     marks_.push_back(stack_.size());
-    ++size_;
+    held_ += Bytes{sizeof marks_[0]};
     return {};
   }
   Result<> nothing(std::uint64_t bytes) {
@@ -227,7 +230,7 @@ class PickleReader {
     TRY(const std::uint64_t place, unsigned_number(bytes));
     if (place >= memo_.size() || !memo_[place]) return wrong(fmt::format("it recalls value {}: there is none", place));
     stack_.push_back(*memo_[place]);
-    ++size_;
+    held_ += Bytes{sizeof(Value)};
     return {};
   }
 
@@ -240,13 +243,13 @@ class PickleReader {
     if (dictionary != nullptr && items.size() % 2 != 0) return wrong("it adds a key without a value");
     Items& all = pickle_.sequences_[list != nullptr ? list->place : dictionary->place];
     all.insert(all.end(), items.begin(), items.end());
-    size_ += items.size();
+    held_ += Bytes{items.size() * sizeof(Value)};
     return {};
   }
 
   Result<> remember_as(std::uint64_t place) {
     TRY(const Value value, top());
-    if (place > kMostImported) return wrong("it remembers more values than we read; record fewer events");
+    if (place >= bytes_.size()) return wrong(fmt::format("it remembers value {}: it cannot have as many", place));
     if (place >= memo_.size()) memo_.resize(place + 1);
     memo_[place] = value;
     return {};
@@ -261,7 +264,8 @@ class PickleReader {
 
   std::string_view bytes_;
   const std::string& where_;
-  std::size_t at_ = 0, opcode_at_ = 0, size_ = 0;
+  std::size_t at_ = 0, opcode_at_ = 0;
+  Bytes held_;  // at least, by all that follows
   Pickle pickle_;
   Items stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
