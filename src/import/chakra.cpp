@@ -55,6 +55,7 @@ class Joiner {
     if (gpu_ && std::ranges::none_of(times_, [](const auto& time) { return time && time->gpu; }))
       return wrong("its tensors are on a GPU, and the profile has no kernels; profile with ProfilerActivity.CUDA, too");
     TRY_VOID(drop_unseen());
+    find_begin();
     for (std::size_t at = 0; at < operators_.size(); ++at) {
       add(at);
       if (assembly_.too_large()) return wrong("it has more uses of tensors than we read; record one iteration");
@@ -121,7 +122,9 @@ class Joiner {
           static_cast<std::size_t>(std::ranges::lower_bound(operators_, begins[step]) - operators_.begin());
       const auto to =
           static_cast<std::size_t>(std::ranges::lower_bound(operators_, begins[step + 1]) - operators_.begin());
-      if (to - from >= best.second - best.first) best = {from, to};
+      if (to - from < best.second - best.first) continue;
+      best = {from, to};
+      step_ = begins[step];
     }
     operators_ = {operators_.begin() + static_cast<std::ptrdiff_t>(best.first),
                   operators_.begin() + static_cast<std::ptrdiff_t>(best.second)};
@@ -142,6 +145,19 @@ class Joiner {
     for (std::size_t n = 0; n < nodes_.size(); ++n)
       if (owners_[n] != kNone) within_[owners_[n]].push_back(n);
     return {};
+  }
+
+  // The first kernel could have started when its step had begun and all kernels before it had ended. Nobody knows of a
+  // step that the profiler did not see begin.
+  void find_begin() {
+    if (!step_) return;
+    const auto step = times_of(nodes_, {*step_}, kineto_, where_);
+    if (!step) return;
+    end_ = step->front()->host.begin;
+    if (!gpu_) return;
+    const auto first = std::ranges::find_if(times_, [](const auto& time) { return time->gpu.has_value(); });
+    for (const KinetoKernel& kernel : kineto_.kernels)
+      if (kernel.time.begin < (*first)->gpu->begin) end_ = std::max(*end_, kernel.time.end);
   }
 
   bool is_ours(const EtTensor& tensor) const { return gpu_ ? tensor.device == device_ : tensor.device == "cpu"; }
@@ -282,6 +298,7 @@ class Joiner {
   Assembly assembly_;
   std::vector<std::size_t> owners_;  // by node: the outermost operator around it
   std::vector<Phase> phases_;        // by node
+  std::optional<std::size_t> step_;  // the node that it is the step of
   std::vector<std::size_t> operators_;
   std::vector<std::optional<OperatorTime>> times_;  // of operators_
   std::unordered_map<std::size_t, std::vector<std::size_t>> within_;

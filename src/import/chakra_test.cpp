@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 namespace spillway {
 namespace {
@@ -157,6 +158,23 @@ TEST(Chakra, OnAGpuKernelsTakeTheTimeOfWhatTheyLaunch) {
   const auto none = import(nodes("cuda:0"), events());
   ASSERT_FALSE(none);
   EXPECT_TRUE(none.error().message.contains("ProfilerActivity.CUDA")) << none.error().message;
+}
+
+TEST(Chakra, TheFirstKernelsGapBeginsWithItsStep) {
+  auto profile = events();
+  profile.push_back(ran(2, "ProfilerStep#1", 90, 300));
+  const auto on_cpu = import(nodes(), profile);
+  ASSERT_TRUE(on_cpu) << on_cpu.error().message;
+  EXPECT_EQ(on_cpu->kernels[0].gap, Nanos{20'000});
+  for (const auto& [id, called, begin, took] : {std::array{8, 20, 80, 100}, {9, 115, 205, 10}}) {
+    profile.push_back(fmt::format(
+        R"({{"ph":"X","cat":"cuda_runtime","tid":7,"ts":{},"dur":1,"args":{{"correlation":{}}}}})", called, id));
+    profile.push_back(fmt::format(R"({{"ph":"X","cat":"kernel","tid":0,"ts":{},"dur":{},"args":{{"correlation":{}}}}})",
+                                  begin, took, id));
+  }
+  const auto on_gpu = import(nodes("cuda:0"), profile);
+  ASSERT_TRUE(on_gpu) << on_gpu.error().message;
+  EXPECT_EQ(on_gpu->kernels[0].gap, Nanos{25'000}) << "the step before was not done on the GPU";
 }
 
 TEST(Chakra, WhatOnlyGivesMemoryAgainWritesNothing) {

@@ -16,7 +16,9 @@
 namespace spillway {
 namespace {
 
-constexpr std::uint64_t kRootNode = 1, kThreadNode = 2;  // the ids of the nodes around all others
+constexpr std::uint64_t kRootNode = 1, kThreadNode = 2, kStepNode = 3;  // the ids of the nodes around all others
+constexpr std::size_t kStepNumber = 1;  // by which the two files name the same; kernels have those that follow
+constexpr std::string_view kStepName = R"("ProfilerStep#0")";
 constexpr std::string_view kArguments = "Tensor[] self, Tensor[] weight, *, Tensor(a!)[] out";
 
 Result<std::string> quoted(const std::string& text) {
@@ -62,6 +64,7 @@ class Nodes {
   explicit Nodes(const Trace& trace) : trace_(trace) {
     add(kRootNode, R"("[pytorch|profiler|execution_trace|process]")", kRootNode);
     add(kThreadNode, R"("[pytorch|profiler|execution_trace|thread]")", kRootNode);
+    add(kStepNode, kStepName, kThreadNode, kStepNumber);
   }
 
   void add_operator(const Kernel& kernel, const std::string& name, std::size_t number,
@@ -105,12 +108,12 @@ class Nodes {
 
   // PyTorch tells the phases apart by what is around an operator.
   void begin_part() {
-    part_ = kThreadNode;
+    part_ = kStepNode;
     if (phase_ != Phase::backward && phase_ != Phase::optimizer) return;
     part_ = next_++;
     add(part_,
         phase_ == Phase::backward ? R"("autograd::engine::evaluate_function: backward")" : R"("Optimizer.step#")",
-        kThreadNode);
+        kStepNode);
   }
 
   void add(std::uint64_t id, std::string_view name, std::uint64_t parent, std::size_t function = 0,
@@ -132,7 +135,7 @@ class Nodes {
 
   const Trace& trace_;
   std::string lines_;
-  std::uint64_t next_ = kThreadNode + 1, part_ = kThreadNode;  // ids
+  std::uint64_t next_ = kStepNode + 1, part_ = kStepNode;  // ids
   Phase phase_ = Phase::forward;
 };
 
@@ -140,7 +143,7 @@ class Nodes {
 class Events {
  public:
   void add_kernel(const Kernel& kernel, const std::string& name, std::size_t number) {
-    called_ = 2000 * (number - 1);
+    called_ = 2000 * calls_++;
     add_line(lines_, fmt::format(R"({{"ph":"X","cat":"cpu_op","name":{},"pid":1,"tid":1,"ts":{},"dur":1,)"
                                  R"("args":{{"External id":{},"Record function id":{}}}}})",
                                  name, microseconds(called_), number, number));
@@ -159,9 +162,13 @@ class Events {
   void add_death(Bytes bytes, std::uint64_t address) { add_memory(called_ + 1500, bytes, address, "-"); }
 
   std::string text(std::string_view estimated) const {
+    const std::string step =
+        fmt::format(R"({{"ph":"X","cat":"user_annotation","name":{},"pid":1,"tid":1,"ts":0.000,"dur":{},)"
+                    R"("args":{{"External id":{},"Record function id":{}}}}})",
+                    kStepName, microseconds(std::max(end_, 2000 * calls_)), kStepNumber, kStepNumber);
     return R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":0,)" +
            (estimated.empty() ? std::string() : fmt::format(R"("estimated":{},)", estimated)) + R"("traceEvents":[)" +
-           lines_ + "\n]}\n";
+           "\n" + step + "," + lines_ + "\n]}\n";
   }
 
  private:
@@ -178,6 +185,7 @@ class Events {
   }
 
   std::string lines_;
+  std::uint64_t calls_ = 0;
   std::uint64_t called_ = 0, end_ = 0;  // nanoseconds: on the host, and on the GPU of the kernels so far
 };
 
@@ -239,8 +247,9 @@ class Writer {
     }
     Tensors made;
     for (const TensorId id : writes) (life(id).alive ? written : made).add(id);
-    nodes_.add_operator(kernel, name, kernel_ + 1, given, made);
-    events_.add_kernel(kernel, name, kernel_ + 1);
+    const std::size_t number = kStepNumber + 1 + kernel_;
+    nodes_.add_operator(kernel, name, number, given, made);
+    events_.add_kernel(kernel, name, number);
     for (const TensorId id : made.ids) {
       life(id).alive = true;
       life(id).address = next_address();

@@ -42,6 +42,11 @@ RC_GTEST_PROP(TraceValidation, AcceptsWhatRandomTraceMakes, (std::uint32_t seed)
   if (!checked) RC_FAIL(checked.error().message);
 }
 
+TEST(TraceValidation, AcceptsARandomTraceWhoseKernelsHappenToTakeNoTime) {
+  const auto checked = validate(random_trace(3938649, {.layers_most = 6}), "x");
+  EXPECT_TRUE(checked) << checked.error().message;
+}
+
 TEST(TraceValidation, AcceptsTheSmallTrace) {
   const auto checked = validate(small_trace(), "x");
   EXPECT_TRUE(checked) << checked.error().message;
