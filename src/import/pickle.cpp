@@ -157,7 +157,7 @@ class PickleReader {
   }
   template <class Kind>
   Result<> push_items(Items items) {
-    held_ += Bytes{sizeof items + items.size() * sizeof(Value)};
+    held_ += Bytes{sizeof(Items) + items.size() * sizeof(Value)};
     pickle_.sequences_.push_back(std::move(items));
     return push(Kind{static_cast<std::uint32_t>(pickle_.sequences_.size() - 1)});
   }
