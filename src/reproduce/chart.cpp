@@ -26,7 +26,7 @@ std::string line_at(double x1, double y1, double x2, double y2, std::string_view
 }
 
 // Bars lie, so that names of any length can be read.
-constexpr double kWidth = 400, kLabels = 88, kValues = 56;
+constexpr double kWidth = 400, kLabels = 112, kValues = 56;
 constexpr double kPlot = kWidth - kLabels - kValues;
 constexpr double kBar = 11, kRow = 2 * kBar + 8, kAxis = 34;
 constexpr double kWideEnough = 26;  // for a number within a part of a bar

@@ -35,6 +35,12 @@ std::string machine_arguments(const Experiment& experiment) {
   return text;
 }
 
+// What `compare` and `simulate` have no words for in one line.
+bool needs_more(const Experiment& experiment) {
+  return experiment.iterations > 0 || experiment.estimates_percent != 100 || !experiment.learned_from.empty() ||
+         !experiment.budget_of.empty();
+}
+
 bool is_imported(const std::string& path) {
   std::error_code none;
   return std::filesystem::is_directory(path, none);
@@ -74,7 +80,8 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
   }
   std::string itself =
       fmt::format("spillway reproduce {} --figure {} --traces {}", paper.name, figure, quoted(at_hand.folder));
-  if (groups.size() > kMostLines || models.size() > kMostModels) return itself;
+  if (groups.size() > kMostLines || models.size() > kMostModels || std::ranges::any_of(experiments, needs_more))
+    return itself;
   if (experiments.empty()) {
     for (const auto& [model, path] : at_hand.paths) models.push_back(model);
     if (models.size() > kMostModels) return itself;

@@ -36,6 +36,17 @@ TEST(CommandFor, ManyModelsAreTheReproductionItself) {
   EXPECT_EQ(command_for(many, at_hand(), some_paper(), "16"), "spillway reproduce p --figure 16 --traces 'my traces'");
 }
 
+TEST(CommandFor, JobsAndBudgetsAreTheReproductionItself) {
+  Experiment jobs{.model = "M", .policy = "g10"}, budget = jobs, learned = jobs, stretched = jobs;
+  jobs.iterations = 50;
+  budget.budget_of = "tensile";
+  learned.learned_from = {"N"};
+  stretched.estimates_percent = 300;
+  for (const Experiment& one : {jobs, budget, learned, stretched})
+    EXPECT_EQ(command_for(std::vector{one}, at_hand(), some_paper(), "16"),
+              "spillway reproduce p --figure 16 --traces 'my traces'");
+}
+
 TEST(CommandFor, WithoutExperimentsTracesAreShown) {
   EXPECT_EQ(command_for({}, at_hand(), some_paper(), "2"),
             "spillway import g10 /tmp -o M.trace\nspillway show M.trace\nspillway show 'my traces/N.trace'");

@@ -39,20 +39,24 @@ std::string legend(const std::vector<std::string>& items) {
   return text + "</ul>\n";
 }
 
-// Colours tell parts apart, or else designs.
+BarRow& row_of(BarChart& chart, const std::string& label) {
+  const auto row = std::ranges::find(chart.rows, label, &BarRow::label);
+  if (row != chart.rows.end()) return *row;
+  return chart.rows.emplace_back(BarRow{.label = label, .ours = {}, .published = {}, .instead = ""});
+}
+
+// Stacked bars have all parts, and colours tell them apart. Others have `parts`, and colours tell designs apart.
 BarChart bars_of(const FigureResult& figure, const std::string& model, const std::vector<std::string>& designs,
                  const std::vector<std::string>& parts) {
   BarChart chart{.title = figure.spec.title + ", " + model, .unit = figure.spec.unit, .rows = {}};
   const bool is_stacked = figure.spec.chart == ChartKind::stacked_bars;
   for (const SeriesResult& series : figure.series) {
-    if (series.spec.model != model) continue;
-    auto row = std::ranges::find(chart.rows, series.spec.policy, &BarRow::label);
-    if (row == chart.rows.end())
-      row = chart.rows.insert(chart.rows.end(),
-                              {.label = series.spec.policy, .ours = {}, .published = {}, .instead = ""});
+    if (series.spec.model != model || std::ranges::find(parts, series.spec.part) == parts.end()) continue;
     const unsigned colour =
         is_stacked ? colour_of_part(parts, series.spec.part) : place_of(designs, series.spec.policy);
     for (const PointResult& point : series.points) {
+      BarRow* row =
+          &row_of(chart, series.spec.policy + (series.points.size() > 1 ? ", " + point.label : std::string()));
       if (point.infeasible)
         row->instead = "fails";
       else if (!point.ours && row->instead.empty())
@@ -78,9 +82,15 @@ std::string bar_panels(const FigureResult& figure, const std::vector<std::string
   const bool is_share = figure.spec.unit.starts_with('%');
   std::string text;
   for (const std::string& model : figure.models()) {
-    BarChart chart = bars_of(figure, model, designs, parts);
-    if (is_share) chart.most = figure.spec.chart == ChartKind::stacked_bars ? 100 : most_of(figure);
-    text += panel(model, svg_of(chart));
+    const auto add = [&](const std::string& caption, const std::vector<std::string>& of_parts) {
+      BarChart chart = bars_of(figure, model, designs, of_parts);
+      if (is_share) chart.most = figure.spec.chart == ChartKind::stacked_bars ? 100 : most_of(figure);
+      text += panel(caption, svg_of(chart));
+    };
+    if (figure.spec.chart == ChartKind::stacked_bars || parts.size() == 1)
+      add(model, parts);
+    else
+      for (const std::string& part : parts) add(model + ", " + part, {part});
   }
   std::vector<std::string> items{sample_of_bar(6, false) + "here"};
   if (cells_of(figure).is_any_published) items.push_back(sample_of_bar(6, true) + "published");

@@ -84,7 +84,7 @@ std::optional<double> tensile_table_2(std::string_view network, std::string_view
   const auto found = std::ranges::find(kTable2, network, &FirstIteration::network);
   if (found == std::end(kTable2)) return std::nullopt;
   if (system == "TENSILE") return found->tensile;
-  if (system == "TENSILE less predicting") return found->tensile - found->predicting;
+  if (system == "less prediction") return found->tensile - found->predicting;
   if (system == "Capuchin") return found->capuchin;
   return std::nullopt;
 }
