@@ -315,6 +315,7 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   else if (online_ && !on_device(table().state(block_of(event.blocks.first))))
     bring_ahead(online_->faulted({event.stream, {block_of(event.blocks.first), 1}}, table()));
   if (event.anew) migration_.protection().begins_anew(event.stream);
+  if (event.touched_next > 0 && touch_together(event, out)) return;
   bool split = false;
   for (BlockId block = event.blocks.first; block < event.blocks.end(); ++block.value)
     split |= migration_.faulted(block, event.stream, out);
@@ -325,6 +326,15 @@ void Executor::handle(const Faulted& event, std::vector<Command>& out) {
   if (!online_) return;
   migration_.drop_planned_prefetches();
   migration_.make_room_ahead(std::nullopt);
+}
+
+// False if not even the first of them can have its frame at once.
+bool Executor::touch_together(const Faulted& event, std::vector<Command>& out) {
+  const BlockRange blocks = migration_.free_to_touch({event.blocks.first, 1 + event.touched_next});
+  for (std::uint32_t next = 1; online_ && next < blocks.count; ++next)
+    bring_ahead(online_->faulted({event.stream, {{blocks.first.value + next}, 1}}, table()));
+  if (blocks.count > 0) migration_.touched_first(blocks, event.stream, arrived_, out);
+  return blocks.count > 0;
 }
 
 void Executor::handle(const Touched& event, std::vector<Command>&) {

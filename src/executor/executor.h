@@ -109,6 +109,7 @@ class Executor {
   void expect_births(KernelId kernel, std::vector<Command>& out);
   void look_ahead(const KernelReady& event, const InFlight& ready, bool granted);
   void bring_ahead(const std::vector<BlockRange>& prefetches);
+  bool touch_together(const Faulted& event, std::vector<Command>& out);
   void start_if_it_may(InFlight& kernel, std::vector<Command>& out);
   bool is_held_back(const InFlight& kernel) const;
   void planned_after(const InFlight& done, std::vector<Command>& out);

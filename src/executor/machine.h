@@ -72,6 +72,9 @@ struct Faulted {
   StreamId stream;
   BlockRange blocks;
   bool anew = false;  // what the stream has waited for before it needs no longer: another launch begins
+  // A first touch of one block, and so many blocks behind it are touched for the first time right after it: they may
+  // get their frames together. Those that do not are told again, one by one.
+  std::uint32_t touched_next = 0;
 };
 struct MoveDone {
   MoveId move;

@@ -173,7 +173,7 @@ bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) 
   CHECK(!is_piece(id) || table_.is_split(block));
   const bool is_stored = table_.state(block) == BlockState::stored && table_.lower(block) == Tier::ssd;
   // All that a launch needs stays, or is to stay once it comes: the next one told would take the room of this one.
-  if (!options_.splits_blocks) protection_.faulted_in(stream, block);
+  if (!options_.splits_blocks) protection_.faulted_in(stream, {block, 1});
   if (stream == kNobody) {
     want({id, 1}, Urgency::fault, stream, out);
   } else if (is_piece(id) && has_left_running_kernel(block)) {
@@ -188,6 +188,29 @@ bool Migration::faulted(BlockId id, StreamId stream, std::vector<Command>& out) 
     want({block, 1}, Urgency::fault, stream, out);
   }
   return false;
+}
+
+BlockRange Migration::free_to_touch(BlockRange blocks) const {
+  BlockRange free{blocks.first, 0};
+  if (!urgent_.empty() || kernel_is_oversized()) return free;
+  // What may be on its way up next, or made next, finds room all the same.
+  Bytes needed = births_ahead_.value_or(Bytes{});
+  for (const Tier from : {Tier::host, Tier::ssd})
+    if (!prefetches_[from].empty() && planned_in_flight_(from, Tier::device) < options_.planned_in_flight)
+      needed += table_.block_bytes() * options_.chunk_blocks;
+  for (; free.count < blocks.count && table_.state(free.end()) == BlockState::empty; ++free.count) {
+    needed += table_.bytes(free.end());
+    if (table_.room(Tier::device) < needed) break;
+  }
+  return free;
+}
+
+void Migration::touched_first(BlockRange blocks, StreamId stream, std::vector<BlockRange>& arrived,
+                              std::vector<Command>& out) {
+  used(blocks);
+  populate(blocks, out);
+  protection_.faulted_in(stream, blocks);
+  arrived.push_back(blocks);
 }
 
 // Whoever waits for it faults on a piece next.
@@ -377,17 +400,22 @@ std::vector<BlockRange> Migration::issued_prefetches(BlockRange blocks) const {
 void Migration::pump(std::vector<BlockRange>& arrived, std::vector<Command>& out) {
   give_up_dead_pieces(out);
   bool all_have_room = serve_urgent(arrived, out);
-  while (!all_have_room && make_room(out))
-    all_have_room = serve_urgent(arrived, out);  // Dropping dead blocks may have made room at once.
+  while (!all_have_room) {
+    const Bytes room = table_.room(Tier::device);
+    if (!make_room(out)) break;
+    if (table_.room(Tier::device) > room) all_have_room = serve_urgent(arrived, out);  // Dead blocks were dropped.
+  }
   if (kernel_is_oversized()) {
     constexpr std::uint64_t kShareFree = 64;  // So that what is wanted need not wait until something has been written.
     evict_ahead({std::min(table_.capacity(Tier::device).value / kShareFree, table_.block_bytes().value)}, out);
     park_next_victims(out);
   }
   all_have_room = all_have_room && serve_expected(arrived, out);
-  for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_evictions(tier, out);
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    if (!evictions_[tier].empty()) serve_planned_evictions(tier, out);
   if (!all_have_room) return;
-  for (const Tier tier : {Tier::host, Tier::ssd}) serve_planned_prefetches(tier, out);
+  for (const Tier tier : {Tier::host, Tier::ssd})
+    if (!prefetches_[tier].empty()) serve_planned_prefetches(tier, out);
   if (births_ahead_ && !table_.dead()) evict_ahead(*births_ahead_, out);  // What is dead makes room at once.
 }
 
@@ -431,7 +459,7 @@ bool Migration::serve_urgent(std::vector<BlockRange>& arrived, std::vector<Comma
     room_left &= served != Served::waits_for_room;
     if (served != Served::wholly) urgent_[kept++] = urgent_[at];
   }
-  urgent_.resize(kept);
+  urgent_.erase(urgent_.begin() + static_cast<std::ptrdiff_t>(kept), urgent_.end());
   return room_left;
 }
 
@@ -460,11 +488,7 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
     use_dead(bytes_of(chunk), out);
     if (table_.room(Tier::device) < bytes_of(chunk)) return Served::waits_for_room;
     if (state == BlockState::empty) {
-      for_each_block(chunk, [&](BlockId block) {
-        table_.populate(block);
-        undropped_.erase(block);
-      });
-      out.push_back(Populate{chunk});
+      populate(chunk, out);
       protect(chunk, wish.by);
       arrived.push_back(chunk);
     } else {
@@ -477,10 +501,18 @@ Migration::Served Migration::serve(Wish& wish, std::vector<BlockRange>& arrived,
   return Served::wholly;
 }
 
+void Migration::populate(BlockRange blocks, std::vector<Command>& out) {
+  for_each_block(blocks, [&](BlockId block) {
+    table_.populate(block);
+    undropped_.erase(block);
+  });
+  out.push_back(Populate{blocks});
+}
+
 void Migration::protect(BlockRange blocks, const Asker& by) {
   if (by.urgency != Urgency::fault) return;
   if (is_piece(blocks.first)) blocks.count = 1;  // The others were read ahead.
-  for_each_block(blocks, [&](BlockId block) { protection_.faulted_in(by.stream, block); });
+  protection_.faulted_in(by.stream, blocks);
 }
 
 BlockRange Migration::first_chunk(BlockRange rest) const {
@@ -621,7 +653,7 @@ void Migration::done(MoveId id, std::vector<BlockRange>& arrived, std::vector<Co
     }
   });
   for_each_block(move.blocks, [&](BlockId block) {
-    if (changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
+    if (!changed_on_the_way_.empty() && changed_on_the_way_.erase(block) > 0) written({block, 1}, out);
     if (!table_.live(block_of(block))) bury(block_of(block), out);
   });
   if (!up || !table_.contains(move.blocks)) return;  // It may have been a dead block's last piece.

@@ -71,6 +71,10 @@ class Migration {
   // pieces come one at a time, or more where one after the other is wanted; once no such kernel runs, whole.
   // True if it was split now.
   bool faulted(BlockId block, StreamId stream, std::vector<Command>& out);
+  // Those at the start of these that nobody has touched yet and whose frames nothing else waits for, nor would.
+  BlockRange free_to_touch(BlockRange blocks) const;
+  // The stream touches these, one after the other and at once.
+  void touched_first(BlockRange blocks, StreamId stream, std::vector<BlockRange>& arrived, std::vector<Command>& out);
   // How often blocks have left so far; and what that was when the oldest kernel started that runs now, if any does.
   std::uint64_t departures() const { return departures_; }
   // `one_does_not_fit`: of those that run now one uses more than the device, and has said so.
@@ -201,6 +205,7 @@ class Migration {
   bool serve_urgent(std::vector<BlockRange>& arrived, std::vector<Command>& out);
   enum class Served : std::uint8_t { wholly, waits_for_move, waits_for_room };
   Served serve(Wish& wish, std::vector<BlockRange>& arrived, std::vector<Command>& out);
+  void populate(BlockRange blocks, std::vector<Command>& out);
   void protect(BlockRange blocks, const Asker& by);
   bool make_room(std::vector<Command>& out);
   bool victims_leave() const;
@@ -238,7 +243,7 @@ class Migration {
   PageTable table_;
   MigrationOptions options_;
   Protection protection_;
-  std::deque<Wish> urgent_;                   // faults and needs, faults first
+  std::vector<Wish> urgent_;                  // faults and needs, faults first
   std::deque<Expected> expected_;             // by kernel
   std::set<BlockId> ready_frames_;            // have their frames for that, and nobody lives in them yet
   PerTier<MoveQueue> evictions_;              // by destination

@@ -119,11 +119,16 @@ bool Migration::evict_one(Bytes needed, const Asker& by, bool stuck, std::vector
   // A kernel that has not started can wait for what is in flight: it may be a victim once it has landed.
   if (!victim && by.urgency != Urgency::fault && !flights_.empty()) return false;
   while (!victim && protection_.relax(by.stream)) victim = next_victim();
-  const auto has_no_place = [&] { return victim && table_.live(*victim) && !victim_tier(*victim, out); };
-  if (has_no_place()) victim = table_.placed_victim().value_or(*victim);
-  while (stuck && has_no_place() && protection_.relax(by.stream)) victim = table_.placed_victim().value_or(*victim);
-  const auto to = victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt;
-  if (!ready_frames_.empty() && (!victim || (table_.live(*victim) && !to))) victim = *ready_frames_.begin();
+  const auto place = [&] { return victim && table_.live(*victim) ? victim_tier(*victim, out) : std::nullopt; };
+  auto to = place();
+  const auto another = [&] {
+    victim = table_.placed_victim().value_or(*victim);
+    to = place();
+  };
+  const auto has_no_place = [&] { return victim && table_.live(*victim) && !to; };
+  if (has_no_place()) another();
+  while (stuck && has_no_place() && protection_.relax(by.stream)) another();
+  if (!ready_frames_.empty() && (!victim || has_no_place())) victim = *ready_frames_.begin();
   if (!victim) {  // All is in flight, and what arrives can be a victim then; or there is nothing at all.
     if (stuck) failure_ = Failure{Failure::Kind::device_too_small, needed - table_.room(Tier::device)};
     return false;

@@ -41,6 +41,7 @@ void MoveQueue::drop_front(std::uint32_t count, bool begun) {
 }
 
 void MoveQueue::drop_overlapping(BlockRange blocks) {
+  if (empty()) return;
   for (auto at = first_overlapping(blocks); at != by_first_.end() && at->first < blocks.end();) {
     CHECK(by_turn_.erase(at->second) == 1);
     at = by_first_.erase(at);

@@ -64,7 +64,7 @@ void Protection::close_of(StreamId stream) {
 }
 
 std::deque<Protection::Window>::iterator Protection::close(const std::deque<Window>::iterator& window) {
-  while (!window->blocks.empty()) unpin_oldest(*window);
+  unpin(window->runs);
   return windows_.erase(window);
 }
 
@@ -76,7 +76,7 @@ void Protection::waits(StreamId stream) {
 void Protection::refused(BlockId block) {
   const auto window = std::ranges::find(windows_, claimer_, &Window::stream);
   const bool waited = window != windows_.end() && window->waits;
-  faulted_in(claimer_, block);
+  faulted_in(claimer_, {block, 1});
   if (waited) waits(claimer_);
 }
 
@@ -146,11 +146,11 @@ void Protection::expect(StreamId stream, std::vector<BlockRange> blocks) {
   expectation(stream).kernels.push_back(std::move(blocks));
 }
 
-void Protection::faulted_in(StreamId stream, BlockId block) {
-  if (stream == kNobody) return;
+void Protection::faulted_in(StreamId stream, BlockRange blocks) {
+  if (stream == kNobody || blocks.count == 0) return;
   auto window = std::ranges::find(windows_, stream, &Window::stream);
   if (window == windows_.end()) {
-    windows_.push_back({.stream = stream, .blocks = {}, .came = {}});
+    windows_.push_back({.stream = stream});
   } else if (window != windows_.end() - 1) {
     Window recent = std::move(*window);
     windows_.erase(window);
@@ -159,33 +159,41 @@ void Protection::faulted_in(StreamId stream, BlockId block) {
   Window& mine = windows_.back();
   mine.fault_at = revocations_;
   mine.waits = false;
-  // A signal may end a thread's wait, and then it faults on the same block again.
-  const auto [at, is_new] = mine.came.try_emplace(block, faults_);
-  if (is_new)
-    table_.pin(block);
-  else
-    mine.blocks.erase(std::exchange(at->second, faults_));
-  mine.blocks.emplace(faults_++, block);
-  if (mine.blocks.size() > options_.window_blocks) unpin_oldest(mine);
+  const std::uint32_t kept = std::min(blocks.count, options_.window_blocks);
+  for (BlockId block{blocks.end().value - kept}; block < blocks.end(); ++block.value) {
+    // A signal may end a thread's wait, and then it faults on the same block again.
+    if (!take_out(mine, block)) table_.pin(block);
+    if (!mine.runs.empty() && mine.runs.back().end() == block)
+      ++mine.runs.back().count;
+    else
+      mine.runs.push_back({block, 1});
+    if (++mine.size > options_.window_blocks) unpin_oldest(mine);
+  }
+}
+
+// It stays pinned. False if it is not there.
+bool Protection::take_out(Window& window, BlockId block) {
+  const auto run = std::ranges::find_if(window.runs, [&](const BlockRange& one) { return one.contains(block); });
+  if (run == window.runs.end()) return false;
+  --window.size;
+  const BlockRange after{{block.value + 1}, run->end().value - block.value - 1};
+  run->count = block.value - run->first.value;
+  const auto next = run->count == 0 ? window.runs.erase(run) : std::next(run);
+  if (after.count > 0) window.runs.insert(next, after);
+  return true;
 }
 
 void Protection::forget(BlockRange pieces) {
   for (Window& window : windows_)
-    std::erase_if(window.came, [&](const auto& one) {
-      if (!pieces.contains(one.first)) return false;
-      table_.unpin(one.first);
-      window.blocks.erase(one.second);
-      return true;
-    });
-  std::erase_if(windows_, [](const Window& window) { return window.blocks.empty(); });
+    for (BlockId piece = pieces.first; piece < pieces.end(); ++piece.value)
+      if (take_out(window, piece)) table_.unpin(piece);
+  std::erase_if(windows_, [](const Window& window) { return window.size == 0; });
 }
 
 void Protection::unpin_oldest(Window& window) {
-  CHECK(!window.blocks.empty());
-  const auto oldest = window.blocks.begin();
-  table_.unpin(oldest->second);
-  window.came.erase(oldest->second);
-  window.blocks.erase(oldest);
+  const BlockId oldest = window.runs.at(0).first;
+  take_out(window, oldest);
+  table_.unpin(oldest);
 }
 
 bool Protection::relax(StreamId stream) {
@@ -201,7 +209,7 @@ bool Protection::relax(StreamId stream) {
   for (auto window = windows_.begin(); window != windows_.end(); ++window) {
     if (window->stream == stream) continue;
     unpin_oldest(*window);
-    if (window->blocks.empty()) windows_.erase(window);
+    if (window->size == 0) windows_.erase(window);
     return true;
   }
   const auto of_others = [&](const Grant& grant) { return grant.launch.stream != stream; };
@@ -216,7 +224,7 @@ bool Protection::relax(StreamId stream) {
     return true;
   }
   for (Window& window : windows_) {
-    if (window.blocks.size() <= 1) continue;
+    if (window.size <= 1) continue;
     unpin_oldest(window);
     return true;
   }
@@ -234,17 +242,18 @@ void Protection::check_invariants() const {
   CHECK(sum == granted_ && granted_ <= table_.capacity(Tier::device));
   std::vector<std::uint32_t> pins = std::move(granted);
   for (const Window& window : windows_) {
-    CHECK(!window.blocks.empty() && window.blocks.size() <= options_.window_blocks);
+    CHECK(window.size > 0 && window.size <= options_.window_blocks);
     CHECK(std::ranges::count(windows_, window.stream, &Window::stream) == 1);
-    CHECK(window.blocks.size() == window.came.size());
-    for (const auto& [when, block] : window.blocks) {
-      CHECK(window.came.at(block) == when);
+    std::uint32_t size = 0;
+    for_each_block(window.runs, [&](BlockId block) {
+      ++size;
       CHECK(table_.contains({block, 1}));
       if (is_piece(block))
         CHECK(table_.pinned(block));
       else
         ++pins[block.value];
-    }
+    });
+    CHECK(size == window.size);
   }
   for (const Expectation& expected : expectations_)
     for (const std::vector<BlockRange>& kernel : expected.kernels)

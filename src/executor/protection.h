@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -54,8 +53,8 @@ class Protection {
   // The machine has not let it leave: whoever began anew last still waits for all that it needs, and this is of that.
   // Its protection may have been taken away for somebody else.
   void refused(BlockId block);
-  // The stream has faulted this block in; kNobody's blocks are not protected.
-  void faulted_in(StreamId stream, BlockId block);
+  // The stream has faulted these in, one after the other; kNobody's blocks are not protected.
+  void faulted_in(StreamId stream, BlockRange blocks);
   // There will be no such pieces any more.
   void forget(BlockRange pieces);
 
@@ -81,8 +80,8 @@ class Protection {
   };
   struct Window {
     StreamId stream;
-    std::map<std::uint64_t, BlockId> blocks;  // by when they came
-    std::map<BlockId, std::uint64_t> came;
+    std::vector<BlockRange> runs = {};  // blocks in the order in which they came; most are neighbours of each other
+    std::uint32_t size = 0;             // so many blocks
     bool waits = false;
     std::uint64_t fault_at = 0;  // when its last block came, counted in revocations
   };
@@ -96,6 +95,7 @@ class Protection {
   void unpin(std::span<const BlockRange> blocks);
   void close_of(StreamId stream);
   void unpin_oldest(Window& window);
+  static bool take_out(Window& window, BlockId block);
   std::deque<Window>::iterator close(const std::deque<Window>::iterator& window);
   void give_back(std::vector<Grant>::iterator grant);
   void take_back(std::span<const BlockRange> blocks);
@@ -108,7 +108,7 @@ class Protection {
   std::vector<Expectation> expectations_;
   std::deque<Window> windows_;  // the stream that faulted least recently first
   StreamId claimer_ = kNobody;  // who began anew last
-  std::uint64_t revocations_ = 0, faults_ = 0;
+  std::uint64_t revocations_ = 0;
 };
 
 }  // namespace spillway

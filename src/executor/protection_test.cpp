@@ -47,8 +47,8 @@ TEST_F(ProtectionTest, WhatALaunchNeedsOutlivesTheGrantOfItsKernel) {
     blocks.add_blocks(8, kBlockBytes);
     Protection mine(blocks, {.window_blocks = 8, .waits_for_all = waits_for_all});
     ASSERT_TRUE(mine.grant({kStream, 1}, {{{0}, 2}}));
-    mine.faulted_in(kStream, {4});
-    mine.faulted_in(kStream, {5});
+    mine.faulted_in(kStream, {{4}, 1});
+    mine.faulted_in(kStream, {{5}, 1});
     EXPECT_TRUE(mine.relax(kStream));
     EXPECT_EQ(blocks.pinned({0}), !waits_for_all);
     EXPECT_EQ(blocks.pinned({4}), waits_for_all);
@@ -57,9 +57,9 @@ TEST_F(ProtectionTest, WhatALaunchNeedsOutlivesTheGrantOfItsKernel) {
 }
 
 TEST_F(ProtectionTest, WhatAStreamHasFaultedInLastStays) {
-  for (const std::uint32_t block : {1u, 2u, 1u, 3u}) protection.faulted_in(kStream, {block});
+  for (const std::uint32_t block : {1u, 2u, 1u, 3u}) protection.faulted_in(kStream, {{block}, 1});
   EXPECT_TRUE(pinned(1) && !pinned(2) && pinned(3));
-  protection.faulted_in(kOther, {3});
+  protection.faulted_in(kOther, {{3}, 1});
   protection.begins_anew(kStream);
   EXPECT_TRUE(!pinned(1) && pinned(3));
 }
@@ -67,7 +67,7 @@ TEST_F(ProtectionTest, WhatAStreamHasFaultedInLastStays) {
 // A claim's blocks cannot leave. Were they chosen again and again, what can leave would never be.
 TEST_F(ProtectionTest, WhatTheMachineDoesNotLetLeaveIsProtectedAgain) {
   protection.begins_anew(kStream);
-  protection.faulted_in(kStream, {1});
+  protection.faulted_in(kStream, {{1}, 1});
   EXPECT_TRUE(protection.relax(kOther));
   EXPECT_FALSE(pinned(1));
   protection.refused({1});

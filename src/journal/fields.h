@@ -25,7 +25,7 @@ void fields(
   auto& [a, b] = one;
   code(a, b);
 }
-void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told, Faulted> auto& one) {
+void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told> auto& one) {
   auto& [a, b, c] = one;
   code(a, b, c);
 }
@@ -46,6 +46,10 @@ void fields(auto& code, IsOneOf<Move> auto& one) {
 void fields(auto& code, IsOneOf<Allocated> auto& event) {
   auto& [tensor, blocks, label, keeps_bytes] = event;  // No run tells that it keeps bytes.
   code(tensor, blocks, label);
+}
+void fields(auto& code, IsOneOf<Faulted> auto& event) {
+  auto& [stream, blocks, anew, touched_next] = event;  // No run tells what is touched next.
+  code(stream, blocks, anew);
 }
 void fields(auto& code, IsOneOf<MigrationOptions> auto& options) {
   auto& [a, b, c, d, e, f, g, whole_tensors_of] = options;  // No run moves whole tensors.

@@ -108,9 +108,10 @@ void PageTable::pin(BlockId id) { ++at(id).pins; }
 void PageTable::unpin(BlockId id) {
   Block& block = at(id);
   CHECK(block.pins > 0);
-  if (--block.pins > 0 || !block.listed || order_of(block) != &live_) return;
+  if (--block.pins > 0 || !block.listed) return;
   // If it stands before the cursor, not everything there is pinned any more.
-  if (cursor_ == kNone || block.listed_at < at({cursor_}).listed_at) cursor_ = id.value;
+  const bool is_before = cursor_ == kNone || block.listed_at < at({cursor_}).listed_at;
+  if (is_before && order_of(block) == &live_) cursor_ = id.value;
 }
 
 void PageTable::populate(BlockId id) {

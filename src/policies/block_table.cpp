@@ -34,6 +34,8 @@ const BlockTable::Entry* BlockTable::find(BlockId block) const {
 
 void BlockTable::faulted(BlockId block) {
   if (last_ == block) return;
+  from_start_.reset();
+  blocks_.reset();
   if (last_) {
     std::vector<BlockId>& successors = entry(*last_).successors;
     touch(successors, std::ranges::find(successors, block), block, shape_.successors);
@@ -45,6 +47,7 @@ void BlockTable::faulted(BlockId block) {
 
 void BlockTable::ended() {
   if (first_) {
+    from_start_.reset();
     start_ = first_;
     end_ = last_;
   }
@@ -75,12 +78,14 @@ std::vector<BlockId> BlockTable::after(BlockId faulted) {
   return found;
 }
 
-std::vector<BlockId> BlockTable::from_start() const {
+const std::vector<BlockRange>& BlockTable::from_start() {
+  if (from_start_) return *from_start_;
   Blocks seen;
-  return start_ ? walk(*start_, seen) : std::vector<BlockId>{};
+  return from_start_.emplace(in_ranges(start_ ? walk(*start_, seen) : std::vector<BlockId>{}));
 }
 
-std::vector<BlockRange> BlockTable::blocks() const {
+const std::vector<BlockRange>& BlockTable::blocks() {
+  if (blocks_) return *blocks_;
   std::vector<BlockId> all;
   for (const auto& [place, row] : rows_)
     for (const Entry& known : row) {
@@ -90,7 +95,7 @@ std::vector<BlockRange> BlockTable::blocks() const {
   std::ranges::sort(all);
   const auto twice = std::ranges::unique(all);
   all.erase(twice.begin(), twice.end());
-  return in_ranges(all);
+  return blocks_.emplace(in_ranges(all));
 }
 
 std::vector<BlockRange> in_ranges(const std::vector<BlockId>& blocks) {

@@ -34,9 +34,9 @@ class BlockTable {
   // the end block. Each is said once while the kernel runs, so a kernel that faults often is not slow.
   std::vector<BlockId> after(BlockId faulted);
   // What is expected of a kernel to come: the start block and what is expected after it.
-  std::vector<BlockId> from_start() const;
+  const std::vector<BlockRange>& from_start();
   // All that it has anything of, in ascending order.
-  std::vector<BlockRange> blocks() const;
+  const std::vector<BlockRange>& blocks();
 
  private:
   struct Entry {
@@ -53,6 +53,8 @@ class BlockTable {
   Shape shape_;
   std::unordered_map<std::uint32_t, Row> rows_;
   std::optional<BlockId> start_, end_;
+  // What it says of a kernel to come is the same until it learns something: most kernels do not fault.
+  std::optional<std::vector<BlockRange>> from_start_, blocks_;
   // Of the kernel that runs:
   std::optional<BlockId> first_, last_;
   Blocks said_;

@@ -18,12 +18,15 @@ void run(BlockTable& table, std::string_view faults) {
   for (const char block : faults) table.faulted({static_cast<std::uint32_t>(block)});
   table.ended();
 }
-std::string text(const std::vector<BlockId>& blocks) {
+std::string text(const std::vector<BlockRange>& ranges) {
   std::string result;
-  for (const BlockId block : blocks) result += static_cast<char>(block.value);
+  for (const BlockRange& range : ranges)
+    for (BlockId block = range.first; block < range.end(); ++block.value) result += static_cast<char>(block.value);
   return result;
 }
-std::string after(BlockTable table, char block) { return text(table.after({static_cast<std::uint32_t>(block)})); }
+std::string after(BlockTable table, char block) {
+  return text(in_ranges(table.after({static_cast<std::uint32_t>(block)})));
+}
 
 // Figure 5. Misses a b c: each is the successor of the one before, and with a second level c is also one of a's. Then a
 // misses again, and b and c are brought. With one level (section 4.2) c is not in a's row, and chaining finds it in

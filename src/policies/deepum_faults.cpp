@@ -36,8 +36,7 @@ ExecutionTable::Four then(const ExecutionTable::Four& four, ExecutionId next) {
   return {four[1], four[2], four[3], next};
 }
 
-void append(std::vector<BlockRange>& all, const std::vector<BlockId>& blocks) {
-  const std::vector<BlockRange> more = in_ranges(blocks);
+void append(std::vector<BlockRange>& all, const std::vector<BlockRange>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
@@ -61,7 +60,7 @@ class DeepumFaults final : public OnlinePolicy {
     known.faulted(block);
     if (!options_.prefetches || !running.wanted) return {};
     std::vector<BlockRange> prefetches;
-    append(prefetches, known.after(block));
+    append(prefetches, in_ranges(known.after(block)));
     running.chains = true;
     go_on(running, prefetches);
     return prefetches;

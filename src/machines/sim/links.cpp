@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -34,6 +35,7 @@ void Links::start(const Move& move, Load load) {
   if (const double least = static_cast<double>(load.least.value) - job.latency_ns; least > 0)
     job.limit = job.bytes / least;
   way(move.from, move.to).queues[static_cast<std::size_t>(move.urgency)].push_back(job);
+  ++under_way_;
   shared_ = false;
 }
 
@@ -44,6 +46,7 @@ std::optional<Move> Links::cancel(MoveId move) {
       if (found == queue.end()) continue;
       const Move cancelled = found->move;
       queue.erase(found);
+      --under_way_;
       shared_ = false;
       return cancelled;
     }
@@ -53,29 +56,34 @@ std::optional<Move> Links::cancel(MoveId move) {
 void Links::share() {
   if (shared_) return;
   shared_ = true;
+  in_service_.clear();
+  for (Way& candidate : ways_)
+    for (std::deque<Job>& queue : candidate.queues)
+      if (!queue.empty()) in_service_.push_back(&queue.front());
   std::array<double, kResources> left{rates_.to_device * kPerNano, rates_.from_device * kPerNano,
                                       rates_.ssd_read * kPerNano, rates_.ssd_write * kPerNano, 1};
   for (std::size_t urgency = 0; urgency < kUrgencies; ++urgency) {
-    std::vector<Flow> flows;
-    for (Way& candidate : ways_) {
-      if (candidate.queues[urgency].empty()) continue;
-      Job& job = candidate.queues[urgency].front();
-      job.rate = 0;
-      const bool reads = candidate.from == Tier::ssd, writes = candidate.to == Tier::ssd;
-      if (!std::exchange(job.begun, true) && flash_time_ && (reads || writes))
-        job.flash = flash_time_(job.move) / job.bytes;
-      const auto if_so = [](bool uses) { return uses ? 1.0 : 0.0; };
-      if (job.latency_ns <= 0)
-        flows.push_back({&job,
-                         {if_so(candidate.to == Tier::device), if_so(candidate.from == Tier::device), if_so(reads),
-                          if_so(writes), job.flash}});
+    std::array<Flow, std::tuple_size_v<decltype(ways_)>> flows;
+    std::size_t count = 0;
+    for (Job* job : in_service_) {
+      const Move& move = job->move;
+      if (static_cast<std::size_t>(move.urgency) != urgency) continue;
+      job->rate = 0;
+      const bool reads = move.from == Tier::ssd, writes = move.to == Tier::ssd;
+      if (!std::exchange(job->begun, true) && flash_time_ && (reads || writes))
+        job->flash = flash_time_(move) / job->bytes;
+      if (job->latency_ns > 0) continue;
+      flows[count] = {job, {}};
+      flows[count].uses[move.to == Tier::device ? into_device : out_of_device] = 1;
+      if (reads || writes) flows[count].uses[reads ? ssd_reads : ssd_writes] = 1;
+      flows[count++].uses[flash] = job->flash;
     }
-    fill(std::move(flows), left);
+    fill(std::span(flows).first(count), left);
   }
 }
 
 // Raises all rates together until somebody meets a limit; whoever does is served, the others go on.
-void Links::fill(std::vector<Flow> flows, std::array<double, kResources>& left) {
+void Links::fill(std::span<Flow> flows, std::array<double, kResources>& left) {
   while (!flows.empty()) {
     std::array<double, kResources> share_of{};
     double raise = std::numeric_limits<double>::infinity();
@@ -91,31 +99,26 @@ void Links::fill(std::vector<Flow> flows, std::array<double, kResources>& left) 
       for (std::size_t resource = 0; resource < kResources; ++resource)
         if (flow.uses[resource] > 0) left[resource] = std::max(0.0, left[resource] - raise * flow.uses[resource]);
     }
-    std::erase_if(flows, [&](const Flow& flow) {
+    const auto served = std::ranges::remove_if(flows, [&](const Flow& flow) {
       if (flow.job->limit <= flow.job->rate) return true;
       for (std::size_t resource = 0; resource < kResources; ++resource)
         if (flow.uses[resource] > 0 && share_of[resource] <= raise) return true;
       return false;
     });
+    flows = flows.first(flows.size() - served.size());
   }
 }
 
 double Links::step_ns() {
   share();
   double step = std::numeric_limits<double>::infinity();
-  for_each_in_service([&](const Job& job) {
-    if (job.latency_ns > 0)
-      step = std::min(step, job.latency_ns);
-    else if (job.rate > 0)
-      step = std::min(step, job.bytes / job.rate);
-  });
+  for (const Job* job : in_service_) {
+    if (job->latency_ns > 0)
+      step = std::min(step, job->latency_ns);
+    else if (job->rate > 0)
+      step = std::min(step, job->bytes / job->rate);
+  }
   return step;
-}
-
-bool Links::is_busy() const {
-  return std::ranges::any_of(ways_, [](const Way& way) {
-    return std::ranges::any_of(way.queues, [](const std::deque<Job>& queue) { return !queue.empty(); });
-  });
 }
 
 std::optional<Nanos> Links::next_change() {
@@ -129,15 +132,16 @@ void Links::advance(Nanos to, std::vector<Move>& ended) {
   share();
   const double passed = static_cast<double>((to - now_).value);
   now_ = to;
-  for_each_in_service([&](Job& job) {
-    if (job.latency_ns > 0) {
-      job.latency_ns -= passed;
-      if (job.latency_ns <= 0) shared_ = false;
-      return;
+  for (Job* job : in_service_) {
+    if (job->latency_ns > 0) {
+      job->latency_ns -= passed;
+      if (job->latency_ns <= 0) shared_ = false;
+      continue;
     }
-    job.bytes -= job.rate * passed;
-    if (job.bytes <= kNoBytes) ended.push_back(job.move);
-  });
+    job->bytes -= job->rate * passed;
+    if (job->bytes <= kNoBytes) ended.push_back(job->move);
+  }
+  under_way_ -= ended.size();
   for (const Move& move : ended) way(move.from, move.to).queues[static_cast<std::size_t>(move.urgency)].pop_front();
   shared_ &= ended.empty();
 }

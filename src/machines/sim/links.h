@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Links {
   void start(const Move& move, Load load);
   std::optional<Move> cancel(MoveId move);  // the move, if it was under way
 
-  bool is_busy() const;  // something is under way
+  bool is_busy() const { return under_way_ > 0; }  // something is under way
   // When something happens next if nothing is started or cancelled until then: a latency is over or a move has ended.
   std::optional<Nanos> next_change();
   // Lets time pass up to `to`, which must not lie behind next_change(); appends the moves that have ended.
@@ -73,24 +74,20 @@ class Links {
   };
 
   Way& way(Tier from, Tier to);
-  template <class F>
-  void for_each_in_service(F&& call) {
-    for (Way& candidate : ways_)
-      for (std::deque<Job>& queue : candidate.queues)
-        if (!queue.empty()) call(queue.front());
-  }
   void share();
-  static void fill(std::vector<Flow> flows, std::array<double, kResources>& left);
+  static void fill(std::span<Flow> flows, std::array<double, kResources>& left);
   double step_ns();  // until the next change by itself: a latency is over or a move has ended
 
   LinkRates rates_;
   FlashTime flash_time_;
-  std::vector<Way> ways_{{Tier::device, Tier::host, {}},
-                         {Tier::device, Tier::ssd, {}},
-                         {Tier::host, Tier::device, {}},
-                         {Tier::ssd, Tier::device, {}}};
+  std::array<Way, 4> ways_{{{Tier::device, Tier::host, {}},
+                            {Tier::device, Tier::ssd, {}},
+                            {Tier::host, Tier::device, {}},
+                            {Tier::ssd, Tier::device, {}}}};
+  std::size_t under_way_ = 0;
   Nanos now_;
-  bool shared_ = true;  // the rates are those of the moves in service
+  bool shared_ = true;            // the rates are those of the moves in service
+  std::vector<Job*> in_service_;  // if so: which these are
 };
 
 }  // namespace spillway

@@ -87,15 +87,17 @@ Bytes SimMachine::bytes_of(BlockId block) const {
 
 void SimMachine::put(BlockRange blocks, Place place) {
   for (BlockId block = blocks.first; block < blocks.end(); ++block.value) {
-    SimProgram& owner = owner_of(block);
+    Place& now = at(block);
+    const Place before = std::exchange(now, place);
     const auto counts = [](Place one) { return one.where == Where::device || one.where == Where::moving; };
-    if (counts(at(block))) owner.on_device -= bytes_of(block);
-    if (counts(place)) owner.on_device += bytes_of(block);
-    owner.peak = std::max(owner.peak, owner.on_device);
-    const Place before = std::exchange(at(block), place);
+    if (counts(before) != counts(place)) {
+      SimProgram& owner = owner_of(block);
+      counts(place) ? owner.on_device += bytes_of(block) : owner.on_device -= bytes_of(block);
+      owner.peak = std::max(owner.peak, owner.on_device);
+    }
     // What the SSD has stays as it is until it is written again.
     const bool stays = place.where == Where::ssd || place.has_copy || before.where == Where::ssd;
-    at(block).has_holes = before.has_holes && stays && place.where != Where::nowhere;
+    now.has_holes = before.has_holes && stays && place.where != Where::nowhere;
   }
 }
 
@@ -169,10 +171,10 @@ Load SimMachine::load_of(const Move& move) {
   }
   for (BlockId block = move.blocks.first; block < move.blocks.end(); ++block.value) {
     const auto& announced = owner_of(block).announced;
-    const auto service = announced.find(block);
+    const auto service = std::ranges::find(announced, block, &SimProgram::Announced::block);
     const bool alone = service == announced.end();
-    load.least += alone ? faults_.time(faults_.faults_of(bytes_of(block))) : service->second.handling;
-    if (!alone && !service->second.pays_latency) --load.latencies;
+    load.least += alone ? faults_.time(faults_.faults_of(bytes_of(block))) : service->handling;
+    if (!alone && !service->pays_latency) --load.latencies;
   }
   return load;
 }
@@ -313,9 +315,9 @@ Result<Stamped> SimMachine::wait() {
     for (SimProgram& program : programs_)
       if (events_.empty() && program.step == Step::touching) touch(program);
     if (!events_.empty()) {
-      Event event = std::move(events_.front());
+      Result<Stamped> told(std::in_place, now_, std::move(events_.front()));
       events_.pop_front();
-      return Stamped{now_, std::move(event)};
+      return told;
     }
     std::optional<Nanos> next = links_.next_change();
     SimProgram* program = next_in_time(next);
@@ -463,8 +465,9 @@ void SimMachine::announce_kernel(SimProgram& program) {
 
 // The block, or the next piece of it, that the kernel misses.
 std::optional<BlockId> SimMachine::absent(SimProgram& program, BlockId block) {
-  if (at(block).where == Where::device && !at(block).parked) return std::nullopt;
-  if (at(block).where != Where::in_pieces) return block;
+  const Place place = places_[block.value];
+  if (place.where == Where::device && !place.parked) return std::nullopt;
+  if (place.where != Where::in_pieces) return block;
   for (const BlockRange pieces = pieces_of(block); program.in_block < pieces.count; ++program.in_block) {
     const BlockId piece{pieces.first.value + program.in_block};
     if (at(piece).where != Where::device && bytes_of(piece) > Bytes{}) return piece;
@@ -497,13 +500,13 @@ void SimMachine::touch(SimProgram& program) {
 // takes it. What is on its way already needs no service; what has no bytes yet, or is split, is looked at when its turn
 // comes.
 void SimMachine::announce(SimProgram& program, BlockId first) {
+  if (at(first).where == Where::nowhere && !is_piece(first)) return announce_first_touches(program, first);
   const auto lies_below = [](Place place) { return place.where == Where::host || place.where == Where::ssd; };
-  std::vector<std::pair<BlockId, std::uint64_t>> service;
+  const auto faults_of = [&](BlockId block) { return faults_.faults_of(bytes_of(block)); };
   std::uint64_t faults = 0;
   const auto add = [&](BlockId block) {
-    service.emplace_back(block, faults_.faults_of(bytes_of(block)));
-    faults += service.back().second;
-    program.announced[block] = {};
+    program.announced.push_back({.block = block, .handling = {}});
+    faults += faults_of(block);
   };
   if (at(first).where != Where::nowhere) ++program.iterations.back().faults;
   add(first);
@@ -515,8 +518,8 @@ void SimMachine::announce(SimProgram& program, BlockId first) {
       const BlockId block{blocks.first.value + in_access};
       const Place place = at(block);
       goes_on = place.where != Where::nowhere && place.where != Where::in_pieces;
-      if (!goes_on || !lies_below(place) || program.announced.contains(block)) continue;
-      goes_on = faults + faults_.faults_of(bytes_of(block)) <= faults_.batch;
+      if (!goes_on || !lies_below(place) || program.has_announced(block)) continue;
+      goes_on = faults + faults_of(block) <= faults_.batch;
       if (!goes_on) break;
       ++program.iterations.back().faults;
       add(block);
@@ -525,21 +528,31 @@ void SimMachine::announce(SimProgram& program, BlockId first) {
   const Nanos time = faults_.time(faults);
   Nanos rest = time;
   PerTier<bool> paid;
-  for (const auto& [block, count] : service) {
-    const bool is_last = block == service.back().first;
-    const Nanos handling = is_last ? rest : Nanos{time.value * count / faults};
-    rest -= handling;
-    const Where below = at(block).where;
-    const bool pays = below == Where::host ? !std::exchange(paid.host, true) : !std::exchange(paid.ssd, true);
-    program.announced[block] = {.handling = handling, .pays_latency = pays};
-    push(Faulted{program.stream, {block, 1}});
+  for (SimProgram::Announced& one : program.announced) {
+    const bool is_last = &one == &program.announced.back();
+    one.handling = is_last ? rest : Nanos{time.value * faults_of(one.block) / faults};
+    rest -= one.handling;
+    const Where below = at(one.block).where;
+    one.pays_latency = below == Where::host ? !std::exchange(paid.host, true) : !std::exchange(paid.ssd, true);
+    push(Faulted{program.stream, {one.block, 1}});
   }
+}
+
+// Most of what kernels touch for the first time is as large as tensors are.
+void SimMachine::announce_first_touches(SimProgram& program, BlockId first) {
+  constexpr std::uint32_t kMost = 32;  // Where there is room for less, they are counted again and again.
+  const BlockRange blocks = program.accesses[program.access].blocks;
+  const std::uint32_t most = std::min(blocks.count - program.in_access - 1, kMost);
+  std::uint32_t next = 0;
+  while (next < most && at({first.value + 1 + next}).where == Where::nowhere) ++next;
+  program.announced.push_back({.block = first, .handling = {}});
+  push(Faulted{.stream = program.stream, .blocks = {first, 1}, .touched_next = next});
 }
 
 // What leaves again before it is touched faults again.
 void SimMachine::arrive(BlockRange blocks) {
-  for (BlockId block = blocks.first; block < blocks.end(); ++block.value)
-    for (SimProgram& program : programs_) program.announced.erase(block);
+  for (SimProgram& program : programs_)
+    std::erase_if(program.announced, [&](const auto& announced) { return blocks.contains(announced.block); });
 }
 
 // Who waits for the block, or for a piece of it, faults again on what it is now: with several jobs its fault may still
@@ -550,7 +563,7 @@ void SimMachine::look_again(BlockId block) {
     return fault != nullptr && block_of(fault->blocks.first) == block;
   });
   for (SimProgram& program : programs_)
-    std::erase_if(program.announced, [&](const auto& announced) { return block_of(announced.first) == block; });
+    std::erase_if(program.announced, [&](const auto& announced) { return block_of(announced.block) == block; });
 }
 
 void SimMachine::finish_kernel(SimProgram& program) {

@@ -104,6 +104,7 @@ class SimMachine : public Machine {
   void announce_kernel(SimProgram& program);
   void touch(SimProgram& program);
   void announce(SimProgram& program, BlockId first);
+  void announce_first_touches(SimProgram& program, BlockId first);
   Load load_of(const Move& move);
   double flash_time(const Move& move);
   void leave_flash(BlockRange blocks);

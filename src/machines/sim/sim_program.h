@@ -1,7 +1,7 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "analysis/lifetimes.h"
@@ -51,16 +51,20 @@ struct SimProgram {
   std::uint32_t in_access = 0;
   std::uint32_t in_block = 0;  // as piece, of a split one
   struct Announced {
+    BlockId block;
     Nanos handling;            // its part of the time that its service takes
     bool pays_latency = true;  // the first of its service on its way
   };
-  std::unordered_map<BlockId, Announced> announced = {};  // reported as absent and not arrived yet
+  std::vector<Announced> announced = {};  // reported as absent and not arrived yet
   std::vector<IterationRecord> iterations = {};
   std::vector<Nanos> waits = {};   // by kernel: after it was ready, the last time
   std::vector<Nanos> hidden = {};  // by kernel: so long something moved while it computed, the last time
   Bytes on_device, peak;           // of its blocks
 
   const Kernel& current() const { return job.trace.kernels[kernel]; }
+  bool has_announced(BlockId block) const {
+    return std::ranges::find(announced, block, &Announced::block) != announced.end();
+  }
   KernelId kernel_id() const { return {job.first_kernel + kernel}; }
 };
 

@@ -334,11 +334,12 @@ Result<SimulationResult> simulate(const Trace& trace, const Lifetimes& lifetimes
   };
   begin_iteration();
   for (;;) {
-    TRY(const Stamped event, sim.wait());
+    const Result<Stamped> event = sim.wait();
+    if (!event) return std::unexpected(event.error());
     commands.clear();
-    if (recorder) recorder->told(event);
-    executor.on(event.what, commands);
-    if (recorder) recorder->asked(event.at, commands, executor.table());
+    if (recorder) recorder->told(*event);
+    executor.on(event->what, commands);
+    if (recorder) recorder->asked(event->at, commands, executor.table());
     if (const auto& failure = executor.failure()) {
       // Blocks in flight count twice, so a run may fail though everything would just fit.
       result.feasible = false;
