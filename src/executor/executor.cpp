@@ -350,6 +350,7 @@ void Executor::handle(const MoveFailed& event, std::vector<Command>& out) {
 
 void Executor::settle(std::vector<Command>& out) {
   for (;;) {
+    const std::size_t asked_before = out.size();
     migration_.pump(arrived_, out);
     const std::size_t asked = out.size();
     for (InFlight& kernel : in_flight_) start_if_it_may(kernel, out);
@@ -368,6 +369,7 @@ void Executor::settle(std::vector<Command>& out) {
       }
     }
     arrived_.clear();
+    if (out.size() == asked_before) return;  // All is as it was when nothing more could start.
   }
 }
 

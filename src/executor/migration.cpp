@@ -50,7 +50,7 @@ Migration::Migration(PageTable table, MigrationOptions options, ProtectionOption
 void Migration::retain(BlockRange blocks) {
   for_each_block(blocks, [&](BlockId block) {
     table_.retain(block);
-    ready_frames_.erase(block);
+    if (!ready_frames_.empty()) ready_frames_.erase(block);
   });
   foresight_.used(blocks);
   if (blocks.count > 0 && on_device(table_.state(blocks.first))) uses_tensor(blocks);
@@ -133,7 +133,7 @@ void Migration::forget_pieces(BlockId block) {
 
 void Migration::drop(BlockId dead, std::vector<Command>& out) {
   CHECK(!table_.live(dead));  // It is gone for good.
-  ready_frames_.erase(dead);
+  if (!ready_frames_.empty()) ready_frames_.erase(dead);
   if (is_piece(dead)) split_.at(block_of(dead)).dropped_at = event_;
   discard(dead, Tier::device, out);
   table_.drop(dead);
@@ -146,10 +146,11 @@ void Migration::drop_copy(BlockId block, std::vector<Command>& out) {
 
 void Migration::written(BlockRange blocks, std::vector<Command>& out) {
   for_each_block(blocks, [&](BlockId block) {
-    if (table_.is_split(block)) return written(pieces_of(block), out);
-    if (table_.state(block) == BlockState::clean) drop_copy(block, out);
+    const BlockState state = table_.state(block);
+    if (state == BlockState::in_pieces) return written(pieces_of(block), out);
+    if (state == BlockState::clean) drop_copy(block, out);
     // A machine maps the blocks of a move one after the other, and tells when it has mapped the last.
-    if (table_.state(block) == BlockState::arriving) changed_on_the_way_.insert(block);
+    if (state == BlockState::arriving) changed_on_the_way_.insert(block);
   });
 }
 

@@ -160,9 +160,12 @@ void Protection::faulted_in(StreamId stream, BlockRange blocks) {
   mine.fault_at = revocations_;
   mine.waits = false;
   const std::uint32_t kept = std::min(blocks.count, options_.window_blocks);
-  for (BlockId block{blocks.end().value - kept}; block < blocks.end(); ++block.value) {
+  const BlockId first{blocks.end().value - kept};
+  const auto is_apart = [&](const BlockRange& run) { return run.end() <= first || blocks.end() <= run.first; };
+  const bool all_are_new = std::ranges::all_of(mine.runs, is_apart);
+  for (BlockId block = first; block < blocks.end(); ++block.value) {
     // A signal may end a thread's wait, and then it faults on the same block again.
-    if (!take_out(mine, block)) table_.pin(block);
+    if (all_are_new || !take_out(mine, block)) table_.pin(block);
     if (!mine.runs.empty() && mine.runs.back().end() == block)
       ++mine.runs.back().count;
     else
@@ -191,9 +194,12 @@ void Protection::forget(BlockRange pieces) {
 }
 
 void Protection::unpin_oldest(Window& window) {
-  const BlockId oldest = window.runs.at(0).first;
-  take_out(window, oldest);
-  table_.unpin(oldest);
+  CHECK(window.size > 0);
+  BlockRange& oldest = window.runs.front();
+  table_.unpin(oldest.first);
+  ++oldest.first.value;
+  if (--oldest.count == 0) window.runs.erase(window.runs.begin());
+  --window.size;
 }
 
 bool Protection::relax(StreamId stream) {

@@ -78,7 +78,7 @@ void Links::share() {
       if (reads || writes) flows[count].uses[reads ? ssd_reads : ssd_writes] = 1;
       flows[count++].uses[flash] = job->flash;
     }
-    fill(std::span(flows).first(count), left);
+    if (count > 0) fill(std::span(flows).first(count), left);
   }
 }
 

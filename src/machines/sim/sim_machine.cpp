@@ -76,13 +76,10 @@ SimMachine::Where SimMachine::where(Tier tier) {
   return tier == Tier::device ? Where::device : tier == Tier::host ? Where::host : Where::ssd;
 }
 
-SimMachine::Place& SimMachine::at(BlockId block) {
-  return is_piece(block) ? pieces_.at(block_of(block))[place_in_block(block)] : places_[block.value];
-}
+SimMachine::Place& SimMachine::at_piece(BlockId piece) { return pieces_.at(block_of(piece))[place_in_block(piece)]; }
 
-Bytes SimMachine::bytes_of(BlockId block) const {
-  const Bytes whole = block_bytes_[block_of(block).value];
-  return is_piece(block) ? std::min(excess(whole, kPieceBytes * place_in_block(block)), kPieceBytes) : whole;
+Bytes SimMachine::bytes_of_piece(BlockId piece) const {
+  return std::min(excess(block_bytes_[block_of(piece).value], kPieceBytes * place_in_block(piece)), kPieceBytes);
 }
 
 void SimMachine::put(BlockRange blocks, Place place) {
@@ -465,9 +462,8 @@ void SimMachine::announce_kernel(SimProgram& program) {
 
 // The block, or the next piece of it, that the kernel misses.
 std::optional<BlockId> SimMachine::absent(SimProgram& program, BlockId block) {
-  const Place place = places_[block.value];
-  if (place.where == Where::device && !place.parked) return std::nullopt;
-  if (place.where != Where::in_pieces) return block;
+  if (is_there(block)) return std::nullopt;
+  if (places_[block.value].where != Where::in_pieces) return block;
   for (const BlockRange pieces = pieces_of(block); program.in_block < pieces.count; ++program.in_block) {
     const BlockId piece{pieces.first.value + program.in_block};
     if (at(piece).where != Where::device && bytes_of(piece) > Bytes{}) return piece;
@@ -479,7 +475,9 @@ void SimMachine::touch(SimProgram& program) {
   for (; program.access < program.accesses.size(); ++program.access, program.in_access = 0) {
     const BlockRange blocks = program.accesses[program.access].blocks;
     for (; program.in_access < blocks.count; ++program.in_access, program.in_block = 0) {
-      const auto missed = absent(program, {blocks.first.value + program.in_access});
+      const BlockId block{blocks.first.value + program.in_access};
+      if (is_there(block)) continue;
+      const auto missed = absent(program, block);
       if (!missed) continue;
       if (std::exchange(at(*missed).parked, false)) return push(Touched{*missed});
       // One service after the other: what leaves to make room for this one is not called back before that is over, or
@@ -544,7 +542,7 @@ void SimMachine::announce_first_touches(SimProgram& program, BlockId first) {
   const BlockRange blocks = program.accesses[program.access].blocks;
   const std::uint32_t most = std::min(blocks.count - program.in_access - 1, kMost);
   std::uint32_t next = 0;
-  while (next < most && at({first.value + 1 + next}).where == Where::nowhere) ++next;
+  while (next < most && places_[first.value + 1 + next].where == Where::nowhere) ++next;
   program.announced.push_back({.block = first, .handling = {}});
   push(Faulted{.stream = program.stream, .blocks = {first, 1}, .touched_next = next});
 }

@@ -84,8 +84,14 @@ class SimMachine : public Machine {
   using Step = SimProgram::Step;
 
   static Where where(Tier tier);
-  Place& at(BlockId block);
-  Bytes bytes_of(BlockId block) const;
+  Place& at(BlockId block) { return is_piece(block) ? at_piece(block) : places_[block.value]; }
+  Place& at_piece(BlockId piece);
+  Bytes bytes_of(BlockId block) const { return is_piece(block) ? bytes_of_piece(block) : block_bytes_[block.value]; }
+  Bytes bytes_of_piece(BlockId piece) const;
+  // The whole block is there, and whoever touches it goes on at once.
+  bool is_there(BlockId block) const {
+    return places_[block.value].where == Where::device && !places_[block.value].parked;
+  }
   void put(BlockRange blocks, Place place);
   SimProgram& owner_of(BlockId block);
   SimProgram* next_in_time(std::optional<Nanos>& next);
