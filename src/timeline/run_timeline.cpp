@@ -54,6 +54,8 @@ RunTimeline unlimited_timeline(const Trace& trace, const std::string& hash) {
   const Timeline ideal = ideal_timeline(trace);
   RunTimeline result{
       .trace_name = titled_name(trace), .trace_hash = hash, .iteration = ideal.iteration, .ideal = ideal.iteration};
+  result.heading = "with all memory it wants";
+  result.shows_waits = false;
   Bytes live;
   for (std::uint32_t t = 0; t < trace.tensors.size(); ++t) {
     const Tensor& tensor = trace.tensors[t];
@@ -90,6 +92,10 @@ RunTimeline unlimited_timeline(const Trace& trace, const std::string& hash) {
   }
   result.levels = thinned(levels, result.peak);
   return result;
+}
+
+std::string heading_of(const RunTimeline& timeline) {
+  return timeline.heading.empty() ? timeline.policy + " on " + timeline.machine : timeline.heading;
 }
 
 std::string_view to_text(Stall stall) {

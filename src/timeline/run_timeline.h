@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -34,6 +35,9 @@ struct PlayedKernel {
   std::optional<TensorId> waited_for = {};  // what came last
   std::string cause = {};                   // the stall in words
   std::vector<TensorId> reads = {}, writes = {};
+  // Of real runs only, and in no file.
+  std::uint32_t thread = 0;  // kernels of several may overlap
+  std::uint32_t faults = 0;  // while it ran: it waited for them all the same, and the sum stands before its start
 
   Nanos wait() const { return start - ready; }
   friend bool operator==(const PlayedKernel&, const PlayedKernel&) = default;
@@ -81,7 +85,16 @@ struct TierLevel {
   friend bool operator==(const TierLevel&, const TierLevel&) = default;
 };
 
-// What happened in one iteration. A value: where it comes from a file, every id is within its list, and times ascend.
+// Something that pictures name at its moment: an iteration begins, a plan is taken up.
+struct PlayedMark {
+  Nanos at;
+  std::string text;
+
+  friend bool operator==(const PlayedMark&, const PlayedMark&) = default;
+};
+
+// What happened in one iteration, or in some of a real run. A value: where it comes from a file, every id is within its
+// list, and times ascend.
 struct RunTimeline {
   std::string trace_name = {}, trace_hash = {};
   std::string policy = {}, machine = {};  // empty: all memory that it wants, nothing moves
@@ -94,6 +107,12 @@ struct RunTimeline {
   std::vector<PlayedTransfer> transfers = {};  // by begin
   std::vector<PlayedLife> lives = {};          // by time
   std::vector<TierLevel> levels = {};          // by time; left out: changes that no picture would show (kLevelSteps)
+  // Not of simulated iterations, and in no file.
+  std::string heading = {};             // what is shown, as words behind the trace's name; empty: see heading_of()
+  std::vector<std::string> notes = {};  // sentences: what else one should know
+  std::uint64_t iterations = 1;         // that are shown; 0: what is shown is none
+  bool shows_waits = true;              // false: kernels stand as if none waited
+  std::vector<PlayedMark> marks = {};   // by time
 
   friend bool operator==(const RunTimeline&, const RunTimeline&) = default;
 };
@@ -105,6 +124,12 @@ std::vector<TierLevel> thinned(const std::vector<TierLevel>& levels, const PerTi
 
 // Chunks of one tensor that follow each other on one way without a pause are one transfer. `ended` is by end.
 std::vector<PlayedTransfer> merged(const std::vector<PlayedTransfer>& ended);
+
+// "g10 on a100", if it has no heading of its own.
+std::string heading_of(const RunTimeline& timeline);
+
+// So much time the spans (from, to) cover together.
+Nanos covered(std::vector<std::pair<Nanos, Nanos>> spans);
 
 // Says of each kernel that waited why, by the transfers. They and the kernels' times must be there.
 void explain_stalls(RunTimeline& timeline);

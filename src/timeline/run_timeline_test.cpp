@@ -45,6 +45,25 @@ TEST(RunTimeline, AKernelsWaitHasTheReasonThatTookLongest) {
             "moved");
 }
 
+TEST(RunTimeline, WhatLeavesMeanwhileIsAllThatHasBegunAndIsNotOver) {
+  EXPECT_EQ(
+      explained({down(10, 99), down(20, 100), down(30, 101), down(150, 250), down(199, 300), down(200, 300)}).cause,
+      "waited 100 ns for room on the device: 3 MiB left the device meanwhile, in 3 transfers");
+}
+
+TEST(RunTimeline, PageFaultsCountWhileTheKernelRuns) {
+  RunTimeline timeline{.iteration = Nanos{300}, .ideal = Nanos{200}};
+  timeline.tensors = {{.name = "w", .bytes = 1_MiB}};
+  timeline.kernels = {
+      {.name = "k", .ready = Nanos{100}, .start = Nanos{120}, .end = Nanos{300}, .reads = {{0}}, .faults = 1}};
+  timeline.transfers = {up(0, 250, 260, 280)};
+  explain_stalls(timeline);
+  EXPECT_EQ(timeline.kernels[0].stall, Stall::asked_late);
+  EXPECT_EQ(timeline.kernels[0].cause,
+            "waited 20 ns for w (1 MiB) from the SSD, by 1 page fault while it ran: nobody had asked for it before the "
+            "kernel wanted it");
+}
+
 TEST(RunTimeline, ChunksWithoutAPauseAreOneTransfer) {
   const auto one = merged({up(0, 0, 0, 10), up(0, 5, 10, 20), up(0, 5, 21, 30), up(1, 5, 30, 40)});
   ASSERT_EQ(one.size(), 3u) << "a pause and another tensor part them";

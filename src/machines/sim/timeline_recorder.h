@@ -1,16 +1,15 @@
 #pragma once
 
-#include <array>
-#include <deque>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "analysis/lifetimes.h"
 #include "executor/machine.h"
 #include "machines/sim/layout.h"
 #include "memory/page_table.h"
+#include "timeline/level_log.h"
 #include "timeline/run_timeline.h"
+#include "timeline/transfer_log.h"
 #include "trace/trace.h"
 
 namespace spillway {
@@ -31,23 +30,15 @@ class TimelineRecorder {
   RunTimeline finish(Nanos end, std::span<const Nanos> waits) const;
 
  private:
-  using Queue = std::deque<MoveId>;
-  Queue& queue_of(const PlayedTransfer& transfer);
-  void ended(MoveId move, Nanos at, bool cancelled);
   void own(BlockRange blocks, std::uint32_t tensor);
-  void note_level(Nanos at, const PageTable& table);
-  PlayedTransfer cut(PlayedTransfer transfer, Nanos end) const;
 
   const Trace& trace_;
   const Lifetimes& lifetimes_;
   std::vector<std::uint32_t> owners_;  // by block: the tensor that was there last
-  std::unordered_map<MoveId, PlayedTransfer> under_way_;
-  std::array<Queue, 3 * 3 * 3> queues_;  // by way and urgency: those under way, in order
-  std::vector<PlayedTransfer> ended_;
+  TransferLog transfers_;
   std::vector<Nanos> ready_, done_;  // by kernel
   std::vector<PerTier<Bytes>> at_start_;
-  std::vector<TierLevel> levels_;
-  PerTier<Bytes> peak_;
+  LevelLog levels_;
   KernelId running_;
   Nanos begin_;
 };
