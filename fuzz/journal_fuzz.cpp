@@ -1,5 +1,6 @@
 // Journals: any bytes are an error or records, and whatever the records say that happened, the replay refuses it or the
-// decision code can answer. The records are taken as they are too: most mutations of compressed bytes are none.
+// decision code can answer. A picture of it stays within its time. The records are taken as they are too: most mutations
+// of compressed bytes are none.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -8,6 +9,8 @@
 #include "base/check.h"
 #include "journal/journal_file.h"
 #include "journal/replay.h"
+#include "journal/run_names.h"
+#include "journal/run_recorder.h"
 
 namespace {
 
@@ -19,7 +22,11 @@ void read(std::string_view bytes) {
     CHECK(!journal.error().message.empty());
     return;
   }
-  const auto done = replay(*journal, {.before = 2, .most_blocks = 4096});
+  const RunNames names(nullptr);
+  RunRecorder recorder({}, names);
+  const auto done = replay(*journal, {.before = 2, .most_blocks = 4096, .observer = &recorder});
+  if (const auto timeline = recorder.finish())
+    for (const PlayedKernel& kernel : timeline->kernels) CHECK(kernel.end <= timeline->iteration);
   CHECK(done || !done.error().message.empty());
   CHECK(!done || done->equal() || done->difference || !done->why.empty());
 }

@@ -21,15 +21,15 @@ void fields(auto& code, IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Lau
 }
 void fields(
     auto& code,
-    IsOneOf<BlockRange, LaunchId, Freed, MoveFailed, Discard, Timer, Failure, Foresight::Row, Asked> auto& one) {
+    IsOneOf<BlockRange, LaunchId, Freed, MoveFailed, Discard, Timer, Failure, Foresight::Row, Asked, Named> auto& one) {
   auto& [a, b] = one;
   code(a, b);
 }
-void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told> auto& one) {
+void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions> auto& one) {
   auto& [a, b, c] = one;
   code(a, b, c);
 }
-void fields(auto& code, IsOneOf<BlockAccess> auto& one) {
+void fields(auto& code, IsOneOf<BlockAccess, Told> auto& one) {
   auto& [a, b, c, d] = one;
   code(a, b, c, d);
 }

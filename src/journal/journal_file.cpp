@@ -101,6 +101,7 @@ void JournalFile::append(std::string_view record) {
     } else {
       const bool was_empty = pending_.empty();
       append_framed(pending_, record);
+      has_begun_.store(true, std::memory_order_release);
       if (was_empty || pending_.size() >= kWorthWriting) news_.notify_one();
     }
   }

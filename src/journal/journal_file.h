@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -18,7 +19,7 @@ struct ZSTD_CCtx_s;
 namespace spillway {
 
 inline constexpr std::string_view kJournalMagic = "spillway-journal ";
-inline constexpr unsigned kJournalVersion = 7;
+inline constexpr unsigned kJournalVersion = 8;
 inline constexpr const char* kJournalName = "run.journal";  // in the folder of `spillway run --record`
 inline constexpr Bytes kMostRecordBytes = 8_MiB;
 
@@ -50,6 +51,9 @@ class JournalFile {
   // The same, when the script has ended by itself. From then on all that is written has its checksum at once.
   void script_ended(Nanos patience);
 
+  // Something has been appended: a journal's first record is its beginning.
+  bool has_begun() const { return has_begun_.load(std::memory_order_acquire); }
+
   int descriptor() const { return fd_.get(); }
 
  private:
@@ -68,6 +72,7 @@ class JournalFile {
   std::string compressed_;
   std::size_t in_frame_ = 0;
 
+  std::atomic<bool> has_begun_{false};
   Mutex mutex_;  // a leaf
   Condition news_, written_;
   std::string pending_ SPILLWAY_GUARDED_BY(mutex_);

@@ -22,8 +22,12 @@ class JournalObserver final : public Observer {
     OnlineMaker online = nullptr;  // null: none
     Bytes online_device;
   };
-  // `file` outlives it. `iterations` of the script have ended; nothing: none is counted.
-  JournalObserver(JournalFile& file, const Beginnings& beginnings, std::function<std::uint64_t()> iterations = {});
+  // Asked of each event. `file` outlives it.
+  struct Circumstances {
+    std::function<std::uint64_t()> iterations = {};  // of the script have ended; nothing: none is counted
+    std::function<Nanos()> ago = {};                 // the event happened before it is told; nothing: none did
+  };
+  JournalObserver(JournalFile& file, const Beginnings& beginnings, Circumstances circumstances);
 
   void told(const Stamped& event) override;
   void asked(std::span<const Command> commands, const std::optional<Failure>& failure) override;
@@ -33,7 +37,7 @@ class JournalObserver final : public Observer {
   void write(const T&... fields_of_record);
 
   JournalFile& file_;
-  std::function<std::uint64_t()> iterations_;
+  Circumstances circumstances_;
   std::string record_;
   Nanos last_;
 };

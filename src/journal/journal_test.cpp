@@ -349,9 +349,9 @@ TEST_F(JournalTest, WhatAnExecutorCannotTellApartIsRefused) {
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_TRUE(why_none("").contains("is no journal"));
-  EXPECT_TRUE(why_none("spillway-journal 8\n").contains("is a journal of version '8'"));
-  EXPECT_TRUE(why_none("spillway-journal 7\n").contains("does not say what the run began with"));
-  EXPECT_TRUE(why_none("spillway-journal 7\nzzzz").contains("damaged"));
+  EXPECT_TRUE(why_none("spillway-journal 7\n").contains("is a journal of version '7'"));
+  EXPECT_TRUE(why_none("spillway-journal 8\n").contains("does not say what the run began with"));
+  EXPECT_TRUE(why_none("spillway-journal 8\nzzzz").contains("damaged"));
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.

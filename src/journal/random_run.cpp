@@ -132,7 +132,7 @@ JournalledExecutor::JournalledExecutor(JournalFile& file, ExecutorOptions option
                                        std::function<std::uint64_t()> iterations)
     : journal_(file,
                {.table = RandomRun::table(), .options = options, .online = online.make, .online_device = online.device},
-               std::move(iterations)),
+               {.iterations = std::move(iterations), .ago = {}}),
       executor_(RandomRun::table(), options, online.make != nullptr ? online.make(online.device, {}) : nullptr,
                 {&journal_}) {}
 

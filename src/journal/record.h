@@ -36,6 +36,7 @@ struct Beginning {
 // The executor was told something.
 struct Told {
   Nanos since_last;              // after the event before it
+  Nanos ago;                     // it had happened so long before: nobody waited for it, and the loop slept
   std::uint64_t iterations = 0;  // of the script, that had ended by then
   Event event;
 };
@@ -54,7 +55,13 @@ struct Stopped {
 // The script has ended by itself; what it gives back while it goes may follow.
 struct ScriptEnded {};
 
-using Record = std::variant<Beginning, Told, Asked, Stopped, ScriptEnded>;
+// What a script calls such kernels. For people: no decision needs it.
+struct Named {
+  ExecutionId execution;
+  std::string name;
+};
+
+using Record = std::variant<Beginning, Told, Asked, Stopped, ScriptEnded, Named>;
 
 // What a table looks like before anything has happened, and back.
 std::vector<BlockRun> block_runs(const PageTable& table);

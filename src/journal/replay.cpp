@@ -64,6 +64,7 @@ class Run {
   Result<bool> take(Asked& asked);
   Result<bool> take(Stopped& stopped);
   Result<bool> take(ScriptEnded&);
+  Result<bool> take(Named&) { return true; }
   void remember(ReplayedEvent moment);
   std::string waiting_text(StreamId stream, const Ledger::Kernel& kernel) const;
 
@@ -80,7 +81,8 @@ class Run {
 
 Result<bool> Run::take(Record& record) {
   // An event that led to nothing has no answer in the journal; nor has, maybe, the last one of a journal that stops.
-  // That the script has ended is another thread's word, and may stand between an event and its answer.
+  // That the script has ended, and how it calls a kernel, is another thread's word, and may stand between an event and
+  // its answer.
   if (std::holds_alternative<Told>(record) && !answered_ && !compare({})) return false;
   return std::visit([&](auto& what) { return take(what); }, record);
 }
@@ -103,6 +105,7 @@ Result<bool> Run::take(Told& told) {
     return fail(Errc::bad_input, fmt::format("event {}, '{}', cannot be: {}", replay_.events, text_of(told.event),
                                              good.error().message));
   remember({replay_.events, replay_.time, replay_.iterations, text_of(told.event)});
+  if (options_.observer != nullptr && !options_.observer->told(at_, told, executor_.table())) return false;
   commands_.clear();
   executor_.on(told.event, commands_);
   answered_ = false;
@@ -134,6 +137,7 @@ bool Run::compare(const Asked& recorded) {
                     bytes_of(recorded.failure) == bytes_of(executor_.failure());
   if (same) {
     replay_.commands += commands_.size();
+    if (options_.observer != nullptr) options_.observer->asked(at_, commands_, executor_.table());
     if (recorded.failure) {
       replay_.end = Replay::End::failed;
       replay_.why = text_of(*recorded.failure);

@@ -4,22 +4,37 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "executor/machine.h"
 #include "executor/online_policy.h"
 #include "journal/journal_reader.h"
 #include "journal/ledger.h"
+#include "memory/page_table.h"
 #include "memory/tier.h"
 
 namespace spillway {
+
+// Sees a replay as it goes.
+class ReplayObserver {
+ public:
+  virtual ~ReplayObserver() = default;
+  // Before the executor sees it; `at` is the machine's time, and the table as the event before has left it. False:
+  // nothing more is wanted, and the replay ends.
+  virtual bool told(Nanos at, const Told& event, const PageTable& table) = 0;
+  // The answer to that, once it is found to be what was recorded.
+  virtual void asked(Nanos at, std::span<const Command> commands, const PageTable& table) = 0;
+};
 
 struct ReplayOptions {
   std::size_t before = 5;                // events to show of what led to a difference
   std::uint32_t most_blocks = 1u << 24;  // a journal with more is refused: 32 TiB of addresses
   // Called with a name out of the journal; null: what the table of policies has. For tests.
   std::function<std::unique_ptr<OnlinePolicy>(const std::string& name, Bytes device)> online = {};
+  ReplayObserver* observer = nullptr;
 };
 
 // Something that entered the executor, in words.

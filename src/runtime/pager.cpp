@@ -39,7 +39,9 @@ Pager::Pager(PagerConfig config, std::unique_ptr<RealDevice> device, CpuDevice* 
       traffic_(machine().blocks(), machine().block_bytes()),
       heap_(machine().blocks(), machine().block_bytes()),
       guard_(guard_forks()),
-      loop_(*device_, config_, journal_.get(), {&traffic_}) {}
+      loop_(*device_, config_, journal_.get(), {&traffic_}) {
+  if (journal_ != nullptr) names_.emplace(*journal_);
+}
 
 std::unique_ptr<ForkGuard> Pager::guard_forks() {
   if (cpu_ == nullptr) return nullptr;
@@ -179,6 +181,7 @@ void Pager::script_ends() {
 
 void Pager::kernel_ready(StreamId stream, const NextKernel& kernel, std::span<const ByteExtent> extents) {
   if (!active() || stream == Streams::kShared) return;
+  if (names_) names_->name(kernel.execution, kernel.name);
   thread_local std::vector<BlockAccess> accesses;
   accesses.clear();
   bool all_there = true;

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "executor/executor.h"
 #include "journal/journal_file.h"
+#include "journal/kernel_names.h"
 #include "machines/cpu/children/fork_guard.h"
 #include "machines/cpu/cpu_device.h"
 #include "machines/real/real_device.h"
@@ -116,6 +117,7 @@ class Pager {
   std::unique_ptr<RealDevice> device_;
   CpuDevice* cpu_;                        // null where the device is none
   std::unique_ptr<JournalFile> journal_;  // null: there is none
+  std::optional<KernelNames> names_;      // in it
   BlockTraffic traffic_;
   // Guards the heap, the order of its messages and what is promised for it; never held while touching managed memory.
   Mutex mutex_;

@@ -85,10 +85,7 @@ Result<Stamped> CpuMachine::wait() {
   for (;;) {
     if (failure_) return std::unexpected(*failure_);
     if (stopped()) return fail(Errc::unavailable, "stopped");
-    if (auto event = next_event()) {
-      last_ = std::max(last_, now());
-      return Stamped{last_, *std::move(event)};
-    }
+    if (auto event = next_event()) return stamped(*std::move(event));
     settle_kept();
     pump();
     refuse_arrival();

@@ -281,7 +281,6 @@ class CpuMachine final : public RealMachine {
   std::optional<Error> no_space_;  // why the SSD gave no more for blocks in pieces, when asked last
   Nanos asked_for_space_;
   std::vector<Completion> ended_;
-  Nanos last_;
   std::optional<Error> failure_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "machines/real/clock.h"
+
 namespace spillway {
 namespace {
 
@@ -41,7 +43,8 @@ void Inbox::adopted(std::shared_ptr<const FollowedPlan> plan) {
   bool urgent = false;
   {
     const MutexLock lock(mutex_);
-    posted_.messages.push_back({.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size())});
+    posted_.messages.push_back(
+        {.kind = Kind::adopted, .adopted = static_cast<std::uint32_t>(posted_.plans.size()), .at = now()});
     posted_.plans.push_back(std::move(plan));
     urgent = has_much();
   }
@@ -57,9 +60,11 @@ void Inbox::end() { post({.kind = Kind::end}, {}, true); }
 bool Inbox::has_much() const { return posted_.messages.size() % kMuchMessages == 0; }
 
 void Inbox::post(const Message& message, std::span<const BlockAccess> accesses, bool urgent) {
+  const Nanos at = now();
   {
     const MutexLock lock(mutex_);
     Message& posted = posted_.messages.emplace_back(message);
+    posted.at = at;
     posted.first_access = static_cast<std::uint32_t>(posted_.accesses.size());
     posted.access_count = static_cast<std::uint32_t>(accesses.size());
     posted_.accesses.insert(posted_.accesses.end(), accesses.begin(), accesses.end());

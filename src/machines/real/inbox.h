@@ -36,6 +36,7 @@ class Inbox {
     std::uint32_t fork = 0;
     std::uint32_t first_access = 0, access_count = 0;
     std::uint32_t adopted = 0;  // which of the plans below
+    Nanos at{};                 // when it was posted
   };
   struct Batch {
     std::vector<Message> messages;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
+#include "machines/real/clock.h"
 
 namespace spillway {
 
@@ -26,11 +28,20 @@ void RealMachine::let_go(LaunchId launch) {
 std::optional<Event> RealMachine::next_message() {
   while (has_messages()) {
     const Inbox::Message& message = batch_.messages[batch_at_++];
+    posted_ = message.at;
     CHECK(message.first_access + message.access_count <= batch_.accesses.size());
     if (auto event = tell(message, std::span(batch_.accesses).subspan(message.first_access, message.access_count)))
       return event;
   }
+  posted_.reset();
   return std::nullopt;
+}
+
+Stamped RealMachine::stamped(Event event) {
+  last_ = std::max(last_, now());
+  const std::optional<Nanos> posted = std::exchange(posted_, std::nullopt);
+  told_late_ = posted ? excess(last_, *posted) : Nanos{};
+  return {last_, std::move(event)};
 }
 
 void RealMachine::take_messages() {

@@ -65,6 +65,8 @@ class RealMachine : public Machine {
   Inbox& inbox() { return inbox_; }
   Streams& streams() { return streams_; }
   const MachineStats& stats() const { return stats_; }
+  // How long before wait() told it the latest event had happened: what nobody waits for is told when the loop wakes.
+  Nanos told_late() const { return told_late_; }
   StallClock& stall() { return stall_; }
   const StallClock& stall() const { return stall_; }
   // The serial of the stream's kernel that was launched last, of those that wait: wait on it for one's own.
@@ -77,6 +79,8 @@ class RealMachine : public Machine {
 
   // What the script has told, one after the other, as far as it is news to the executor.
   std::optional<Event> next_message();
+  // What wait() returns, as of now.
+  Stamped stamped(Event event);
   bool has_messages() const { return batch_at_ < batch_.messages.size(); }
   void take_messages();  // those that have come since; all before has been told
   // As told so far: how many tensors live in the block, and whether all that was allocated there has been told.
@@ -107,6 +111,8 @@ class RealMachine : public Machine {
   virtual void forks(std::uint32_t fork, UniqueFd socket);
 
   std::vector<Lodgers> lodgers_;
+  std::optional<Nanos> posted_;  // the message that the latest event is, if it is one
+  Nanos last_, told_late_;
   std::uint64_t allocations_ = 0;                             // told so far
   std::unordered_map<std::uint32_t, std::uint64_t> running_;  // by stream with a kernel: allocations_ at its beginning
   Inbox::Batch batch_;
