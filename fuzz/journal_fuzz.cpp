@@ -1,6 +1,6 @@
 // Journals: any bytes are an error or records, and whatever the records say that happened, the replay refuses it or the
-// decision code can answer. A picture of it stays within its time. The records are taken as they are too: most mutations
-// of compressed bytes are none.
+// decision code can answer. A picture of it stays within its time. The records are taken as they are too: most
+// mutations of compressed bytes are none.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -2,35 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "pages/page.h"
-#include "timeline/timeline_file.h"
-#include "trace/format.h"
 
 namespace spillway {
 namespace {
 
-Result<RunTimeline> timeline_in(const std::string& file) {
-  if (names_timeline(file)) return load_timeline(file);
-  TRY(const LoadedTrace loaded, load_trace(file));
-  return unlimited_timeline(loaded.trace, loaded.hash);
+namespace fs = std::filesystem;
+
+// Also where neither is there yet.
+bool are_same_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  const auto resolved = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  return resolved(one) == resolved(other) || fs::equivalent(one, other, error);
 }
+
+}  // namespace
 
 Result<std::string> write_picture(const std::string& path, const std::string& content, const char* where) {
   TRY_VOID(write_file(path, content));
   return fmt::format("wrote {} ({}); open it in {}\n", path, to_text(Bytes{content.size()}), where);
 }
 
-}  // namespace
+Result<> Pictures::check(const std::string& shown) const {
+  if (!html.empty()) TRY_VOID(check_new_file(html, {shown}, "--html"));
+  if (!perfetto.empty()) TRY_VOID(check_new_file(perfetto, {shown}, "--perfetto"));
+  if (!html.empty() && !perfetto.empty() && are_same_file(html, perfetto))
+    return fail(Errc::usage, fmt::format("--html {} and --perfetto {} are the same file; name two", html, perfetto));
+  return {};
+}
 
-Result<std::string> Pictures::draw(const std::string& file) const {
-  if (!html.empty()) TRY_VOID(check_new_file(html, {file}, "--html"));
-  if (!perfetto.empty()) TRY_VOID(check_new_file(perfetto, {file}, "--perfetto"));
-  if (!html.empty() && html == perfetto)
-    return fail(Errc::usage, fmt::format("--html and --perfetto both name {}; name two files", html));
-  TRY(const RunTimeline timeline, timeline_in(file));
+Result<std::string> Pictures::draw(const RunTimeline& timeline) const {
   std::string said;
   if (!html.empty()) {
     TRY(const std::string line, write_picture(html, page_of(timeline), "a browser"));
@@ -40,6 +47,7 @@ Result<std::string> Pictures::draw(const std::string& file) const {
     TRY(const std::string line, write_picture(perfetto, trace_events_of(timeline), "https://ui.perfetto.dev"));
     said += line;
   }
+  for (const std::string& note : timeline.notes) said += note + '\n';
   return said;
 }
 

@@ -3,16 +3,22 @@
 #include <string>
 
 #include "base/result.h"
+#include "timeline/run_timeline.h"
 
 namespace spillway {
 
-// `show --html` and `--perfetto`: what a timeline, or a trace that had all memory, looks like. Empty: not asked for.
+// `show --html` and `--perfetto`. Empty: not asked for.
 struct Pictures {
   std::string html, perfetto;
 
   bool are_asked_for() const { return !html.empty() || !perfetto.empty(); }
-  // Reads the file and writes them; returns what to print.
-  Result<std::string> draw(const std::string& file) const;
+  // Refuses names under which the shown file, or one of the pictures, would be lost.
+  Result<> check(const std::string& shown) const;
+  // Writes them; returns what to print.
+  Result<std::string> draw(const RunTimeline& timeline) const;
 };
+
+// Returns what to print of it.
+Result<std::string> write_picture(const std::string& path, const std::string& content, const char* where);
 
 }  // namespace spillway

@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The iteration, and the plan that was followed with the trace that it names.
-constexpr const char *kTraceName = "model.trace", *kBlocksName = "blocks";
+// The plan that was followed, with the trace that it names.
+constexpr const char* kBlocksName = "blocks";
 
 // Whether it was made.
 Result<bool> make(const fs::path& folder) {
@@ -32,7 +32,7 @@ Result<bool> make(const fs::path& folder) {
     return fail(Errc::io, fmt::format("--record {}: cannot make the folder: {}; name another, or make those above it "
                                       "first (mkdir -p)",
                                       folder.string(), error.message()));
-  if (auto writable = check_output("--record", (folder / kTraceName).string()); !writable) {
+  if (auto writable = check_output("--record", (folder / kRecordedTraceName).string()); !writable) {
     if (made) fs::remove(folder, error);
     return std::unexpected(std::move(writable).error());
   }
@@ -51,7 +51,7 @@ bool RecordFolder::takes(const fs::path& file) const {
   const ProposalFiles plan = plan_files(kBlocksName);
   const fs::path folder = fs::weakly_canonical(fs::absolute(path_, error), error);
   const fs::path other = fs::weakly_canonical(file, error);
-  const std::array<std::string, 4> names{kTraceName, kJournalName, plan.plan, plan.trace};
+  const std::array<std::string, 4> names{kRecordedTraceName, kJournalName, plan.plan, plan.trace};
   return other == folder || std::ranges::any_of(names, [&](const auto& name) { return other == folder / name; });
 }
 
@@ -78,7 +78,7 @@ Result<> RecordFolder::lock() {
   return {};
 }
 
-Result<std::string> RecordFolder::trace_file() const { return new_file(path_ / kTraceName); }
+Result<std::string> RecordFolder::trace_file() const { return new_file(path_ / kRecordedTraceName); }
 Result<std::string> RecordFolder::journal_file() const { return new_file(path_ / kJournalName); }
 
 Result<std::string> RecordFolder::blocks() const {

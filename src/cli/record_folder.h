@@ -11,6 +11,9 @@
 
 namespace spillway {
 
+// The iteration, in such a folder.
+inline constexpr const char* kRecordedTraceName = "model.trace";
+
 // Where --record writes: a folder that is gone again if it was made here and nothing came into it. It is locked
 // meanwhile, so that no other run takes away what this one writes.
 class RecordFolder {

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnd = ".plan";
-
 // Which memory it is for is no matter here.
 MachineModel with_room_for_all() {
   MachineModel machine;
@@ -29,7 +27,7 @@ MachineModel with_room_for_all() {
 }
 
 std::string trace_beside(const std::string& plan) {
-  std::string beside = plan.substr(0, plan.size() - kEnd.size()) + ".trace";
+  std::string beside = fs::path(plan).replace_extension(".trace").string();
   std::error_code none;
   if (!fs::exists(beside, none) && fs::exists(beside + ".zst", none)) beside += ".zst";
   return beside;
@@ -58,18 +56,21 @@ std::string plan_text(const Plan& plan, const Trace& trace, const Lifetimes& lif
 
 }  // namespace
 
-bool names_plan(const std::string& file) { return file.ends_with(kEnd); }
-
-Result<std::string> show_plan(const std::string& file, const std::string& trace, bool json) {
-  TRY(const Plan plan, load_plan(file));
-  const auto loaded = load_trace(trace.empty() ? trace_beside(file) : trace);
+Result<PlanWithTrace> load_plan_with_trace(const std::string& file, const std::string& trace) {
+  TRY(Plan plan, load_plan(file));
+  auto loaded = load_trace(trace.empty() ? trace_beside(file) : trace);
   if (!loaded)
     return fail(loaded.error().code, fmt::format("cannot show {} without the trace that it was made for: {}; name it "
                                                  "with --trace",
                                                  file, loaded.error().message));
-  const Lifetimes lifetimes = analyse_lifetimes(loaded->trace);
-  TRY_VOID(validate_plan(plan, loaded->trace, loaded->hash, lifetimes, with_room_for_all(), true, file));
-  return json ? plan_json(plan, *loaded) : plan_text(plan, loaded->trace, lifetimes);
+  TRY_VOID(validate_plan(plan, loaded->trace, loaded->hash, analyse_lifetimes(loaded->trace), with_room_for_all(), true,
+                         file));
+  return PlanWithTrace{std::move(plan), *std::move(loaded)};
+}
+
+std::string show_plan(const PlanWithTrace& shown, bool json) {
+  const auto& [plan, loaded] = shown;
+  return json ? plan_json(plan, loaded) : plan_text(plan, loaded.trace, analyse_lifetimes(loaded.trace));
 }
 
 }  // namespace spillway

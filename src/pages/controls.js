@@ -86,8 +86,8 @@ canvas.addEventListener("click", (event) => {
   if (ns === null || !lane || !lane.spans) return;
   const near = scale.invert(3) - scale.invert(0), i = spanAt(lane.spans, ns, near);
   if (i < 0) return;
-  if (lane.kind === "kernels") select({ kernel: i });
-  if (lane.kind === "waits") { waitAt = i; select({ kernel: waits[i] }); }
+  if (lane.kind === "kernels") select({ kernel: lane.of[i] });
+  if (lane.kind === "waits") { waitAt = waits.indexOf(lane.of[i]); select({ kernel: lane.of[i] }); }
   const tensor = lane.kind === "transfers" ? transfers.tensor[lane.row.transfers[i]] : null;
   if (tensor !== null) selectTensor(tensor);
 });

@@ -17,6 +17,11 @@ const isUrgent = (i) => transfers.urgency[i] !== "plan";
 const waits = [];
 for (let k = 0; k < kernels.count; ++k) if (kernels.start[k] > kernels.ready[k]) waits.push(k);
 
+// Threads that run kernels, each with its kernels and those that waited: one, but in a real run.
+const threads = Array.from(new Set(kernels.thread)).sort((a, b) => a - b).map((thread) => ({
+  thread, kernels: d3.range(kernels.count).filter((k) => kernels.thread[k] === thread), waits: waits.filter((k) => kernels.thread[k] === thread),
+}));
+
 // Ways that something moved on, those up first; each with its transfers as two rows: urgent and planned.
 const links = [];
 for (const [from, to] of [[1, 0], [2, 0], [0, 1], [0, 2]]) {
@@ -54,28 +59,38 @@ function kernelAt(ns) {
   return k >= 0 && ns < kernels.end[k] ? k : -1;
 }
 
-// What changes where bytes of tensors are, by time: [moment, tensor, tier that loses, tier that gains, bytes]; -1: none.
+// What changes where bytes of tensors are, by its beginning: [begin, end, tensor, tier that loses, tier that gains, bytes].
+// Nothing loses (-1) what is born, which the device gains, and what is freed, which nothing gains.
 const changes = [];
 for (let i = 0; i < lives.count; ++i)
-  changes.push([lives.at[i], lives.tensor[i], lives.born[i] ? -1 : -2, lives.born[i] ? 0 : -1, 0]);
+  changes.push([lives.at[i], lives.at[i], lives.tensor[i], -1, lives.born[i] ? 0 : -1, 0]);
 for (let i = 0; i < transfers.count; ++i)
-  if (transfers.tensor[i] !== null && !cancelled(i) && !goesOn(i))
-    changes.push([transfers.end[i], transfers.tensor[i], transfers.from[i], transfers.to[i], transfers.bytes[i]]);
+  if (transfers.tensor[i] !== null && !cancelled(i))
+    changes.push([transfers.begin[i], transfers.end[i], transfers.tensor[i], transfers.from[i], transfers.to[i], transfers.bytes[i]]);
 changes.sort((a, b) => a[0] - b[0]);
+const changesOf = Array.from({ length: tensors.count }, () => []);
+for (const one of changes) changesOf[one[2]].push(one);
+
+// Does to the three numbers from at[base] on what a change has done by a moment. A transfer is many chunks that move one
+// after the other, so its bytes change places all along.
+function change(at, base, [begin, end, tensor, loses, gains, bytes], ns) {
+  if (loses < 0) {
+    at.fill(0, base, base + 3);
+    if (gains === 0) at[base] = tensors.bytes[tensor];
+    return;
+  }
+  const moved = Math.min(at[base + loses], ns >= end ? bytes : (bytes * (ns - begin)) / (end - begin));
+  at[base + loses] -= moved;
+  at[base + gains] += moved;
+}
 
 // Where the bytes of each tensor are at a moment, as far as transfers tell it: three numbers each.
 function placesAt(ns) {
   const at = new Float64Array(tensors.count * 3);
   for (const [tensor, ...bytes] of tensors.at_start) bytes.forEach((value, tier) => (at[tensor * 3 + tier] = value));
-  for (const [moment, tensor, loses, gains, bytes] of changes) {
-    if (moment > ns) break;
-    if (loses < 0) {
-      at.fill(0, tensor * 3, tensor * 3 + 3);
-      if (gains === 0) at[tensor * 3] = tensors.bytes[tensor];
-      continue;
-    }
-    at[tensor * 3 + loses] = Math.max(0, at[tensor * 3 + loses] - bytes);
-    at[tensor * 3 + gains] = Math.min(tensors.bytes[tensor], at[tensor * 3 + gains] + bytes);
+  for (const one of changes) {
+    if (one[0] > ns) break;
+    change(at, one[2] * 3, one, ns);
   }
   return at;
 }
@@ -85,24 +100,15 @@ function placesOf(tensor) {
   const at = [0, 0, 0], spans = [];
   const started = tensors.at_start.find((one) => one[0] === tensor);
   if (started) TIERS.forEach((_, tier) => (at[tier] = started[tier + 1]));
-  let since = 0, place = d3.max(at) > 0 ? d3.scan(at, d3.descending) : -1;
-  const settle = (moment) => {
-    const now = d3.max(at) > 0 ? d3.scan(at, d3.descending) : -1;
-    if (now === place) return;
+  const most = () => (d3.max(at) > 0 ? d3.scan(at, d3.descending) : -1);
+  let since = 0, place = most();
+  for (const one of changesOf[tensor]) {
+    change(at, 0, one, one[1]);
+    const now = most(), moment = (one[0] + one[1]) / 2;  // Halfway through, most is on the other side.
+    if (now === place) continue;
     if (place >= 0 && moment > since) spans.push([since, moment, place]);
     since = moment;
     place = now;
-  };
-  for (const [moment, of, loses, gains, bytes] of changes) {
-    if (of !== tensor) continue;
-    if (loses < 0) {
-      at.fill(0);
-      if (gains === 0) at[0] = tensors.bytes[tensor];
-    } else {
-      at[loses] = Math.max(0, at[loses] - bytes);
-      at[gains] = Math.min(tensors.bytes[tensor], at[gains] + bytes);
-    }
-    settle(moment);
   }
   if (place >= 0) spans.push([since, data.iteration, place]);
   return spans;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "pages/embedded.h"
 #include "trace/text_of.h"
 
@@ -51,7 +52,8 @@ Data tensors_of(const RunTimeline& timeline) {
 }
 
 Data kernels_of(const RunTimeline& timeline) {
-  Data result = lists({"name", "phase", "ready", "start", "end", "reads", "writes", "replay", "stall", "waited_for"});
+  Data result =
+      lists({"name", "phase", "ready", "start", "end", "reads", "writes", "replay", "stall", "waited_for", "thread"});
   result["cause"] = Data::object();  // by place: few wait
   for (std::size_t k = 0; k < timeline.kernels.size(); ++k) {
     const PlayedKernel& one = timeline.kernels[k];
@@ -65,6 +67,7 @@ Data kernels_of(const RunTimeline& timeline) {
     result["replay"].push_back(one.is_replay ? 1 : 0);
     result["stall"].push_back(to_text(one.stall));
     result["waited_for"].push_back(id_or_null(one.waited_for));
+    result["thread"].push_back(one.thread);
     if (!one.cause.empty()) result["cause"][std::to_string(k)] = one.cause;
   }
   return result;
@@ -92,7 +95,14 @@ Data head_of(const RunTimeline& timeline) {
   Data result{{"trace", timeline.trace_name},          {"policy", timeline.policy},
               {"machine", timeline.machine},           {"steady", timeline.steady},
               {"iteration", timeline.iteration.value}, {"ideal", timeline.ideal.value},
-              {"capacity", limits(timeline.capacity)}, {"peak", tiers(timeline.peak)}};
+              {"capacity", limits(timeline.capacity)}, {"peak", tiers(timeline.peak)},
+              {"heading", heading_of(timeline)},       {"iterations", timeline.iterations},
+              {"shows_waits", timeline.shows_waits},   {"notes", timeline.notes}};
+  result["marks"] = lists({"at", "text"});
+  for (const PlayedMark& one : timeline.marks) {
+    result["marks"]["at"].push_back(one.at.value);
+    result["marks"]["text"].push_back(one.text);
+  }
   result["levels"] = lists({"at", "device", "host", "ssd"});
   for (const TierLevel& one : timeline.levels) {
     result["levels"]["at"].push_back(one.at.value);
@@ -162,6 +172,25 @@ std::string filled(const Filling& filling) {
   return page.append(rest);
 }
 
+// What the page cannot do without. Other keys may be null, as docs/formats/report.md says.
+std::string lacks_what(const Data& report) {
+  if (!report.is_object()) return "is no JSON object";
+  for (const char* key : {"iteration_count", "exit_status", "wall_seconds", "stall_seconds", "peak_device_bytes",
+                          "peak_host_bytes", "peak_ssd_bytes", "device_budget_bytes"})
+    if (!report.contains(key) || !report[key].is_number()) return fmt::format("has no number '{}'", key);
+  for (const char* key : {"iterations", "phases", "most_moved_tensors", "predictions", "notices"})
+    if (!report.contains(key) || !report[key].is_array()) return fmt::format("has no list '{}'", key);
+  for (const char* key :
+       {"seconds", "waited_seconds", "faults", "moved_in_bytes", "moved_out_bytes", "operators", "planned_operators"})
+    for (const Data& one : report["iterations"])
+      if (!one.is_object() || !one.contains(key) || !one[key].is_number())
+        return fmt::format("has an iteration without a number '{}'", key);
+  for (const char* key :
+       {"moved_bytes", "plan", "gpu", "advice", "no_plan_because", "error", "device", "policy", "unlimited"})
+    if (!report.contains(key)) return fmt::format("has no '{}'", key);
+  return "";
+}
+
 }  // namespace
 
 std::string page_of(const RunTimeline& timeline) {
@@ -177,10 +206,23 @@ std::string comparison_page_of(const std::vector<RunTimeline>& timelines, const 
     data["machine"] = one.machine;
     Data& run = data["runs"].emplace_back(head_of(one));
     run["kernels"] = kernels_of(one);
-    for (const char* unused : {"reads", "writes", "cause", "waited_for", "replay"}) run["kernels"].erase(unused);
+    for (const char* unused : {"reads", "writes", "cause", "waited_for", "replay", "thread"})
+      run["kernels"].erase(unused);
   }
   const std::string title = timelines.empty() ? std::string() : timelines.front().trace_name;
   return filled({parts.compare_frame, parts.compare_script, title, data});
+}
+
+Result<std::string> report_page_of(const std::string& json, const std::string& where) {
+  constexpr int kDeepest = 4;
+  const Data report = nests_deeper(json, kDeepest) ? Data() : Data::parse(json, nullptr, false);
+  const std::string lack = report.is_discarded() ? "is no JSON, or is cut off" : lacks_what(report);
+  if (!lack.empty())
+    return fail(Errc::bad_input, fmt::format("{}: the report {}; is it of another version? `spillway run --json FILE` "
+                                             "writes one",
+                                             where, lack));
+  const PageParts parts = page_parts();
+  return filled({parts.report_frame, parts.report_script, "A run", report});
 }
 
 }  // namespace spillway

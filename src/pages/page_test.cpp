@@ -42,6 +42,28 @@ TEST(Page, ComparesPoliciesAndNamesThoseThatCannotRun) {
   EXPECT_EQ(data["infeasible"], (nlohmann::json{"g10-gds"}));
 }
 
+TEST(Page, OfAReportNeedsWhatItDraws) {
+  const std::string report =
+      R"({"iteration_count":1,"exit_status":0,"wall_seconds":1.0,"stall_seconds":0,"peak_device_bytes":0,)"
+      R"("peak_host_bytes":0,"peak_ssd_bytes":0,"device_budget_bytes":0,"iterations":[{"seconds":1.0,"faults":0,)"
+      R"("waited_seconds":0,"moved_in_bytes":0,"moved_out_bytes":0,"operators":1,"planned_operators":0}],"phases":[],)"
+      R"("most_moved_tensors":[],"predictions":[],"notices":["</script>"],"moved_bytes":{},"plan":null,"gpu":null,)"
+      R"("advice":null,"no_plan_because":null,"error":null,"device":"cpu","policy":"auto","unlimited":true})";
+  const auto page = report_page_of(report, "r.json");
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_EQ(data_in(*page)["notices"][0], "</script>");
+  const auto why_none = [&](const std::string& what, const std::string& instead) {
+    std::string changed = report;
+    changed.replace(changed.find(what), what.size(), instead);
+    const auto none = report_page_of(changed, "r.json");
+    return none ? std::string("a page") : none.error().message;
+  };
+  EXPECT_TRUE(why_none("\"faults\":0", "\"faults\":null").contains("an iteration without a number 'faults'"));
+  EXPECT_TRUE(why_none("\"phases\"", "\"faces\"").contains("has no list 'phases'"));
+  EXPECT_TRUE(why_none("}]", "]").starts_with("r.json: the report is no JSON"));
+  EXPECT_TRUE(why_none("\"</script>\"", std::string(100'000, '[')).contains("is no JSON object"));
+}
+
 TEST(Page, ForeignNamesStayText) {
   const std::string name = "</script><script>alert(1)</script><!-- {{d3}} & \xff";
   const std::string page = page_of(named(name));

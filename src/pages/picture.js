@@ -11,19 +11,19 @@ let lanes = [];
 let width = 0;
 const GUTTER_WIDE = 150, TITLE = 15;
 
-const kernelSpans = {
-  count: kernels.count,
-  begin: (i) => kernels.start[i],
-  end: (i) => kernels.end[i],
-  fill: (i) => COLOURS[kernels.phase[i]],
-  name: (i) => kernelText(i),
-};
-const waitSpans = {
-  count: waits.length,
-  begin: (i) => kernels.ready[waits[i]],
-  end: (i) => kernels.start[waits[i]],
-  fill: (i) => fillOf(context, COLOURS.wait, CAUSE_PATTERNS[kernels.stall[waits[i]]] ?? "dots"),
-};
+const kernelSpans = (of) => ({
+  count: of.length,
+  begin: (i) => kernels.start[of[i]],
+  end: (i) => kernels.end[of[i]],
+  fill: (i) => COLOURS[kernels.phase[of[i]]],
+  name: (i) => kernelText(of[i]),
+});
+const waitSpans = (of) => ({
+  count: of.length,
+  begin: (i) => kernels.ready[of[i]],
+  end: (i) => kernels.start[of[i]],
+  fill: (i) => fillOf(context, COLOURS.wait, CAUSE_PATTERNS[kernels.stall[of[i]]] ?? "dots"),
+});
 function transferSpans(row, link) {
   const tier = TIERS[link.to === 0 ? link.from : link.to];
   return {
@@ -49,8 +49,11 @@ function layOut() {
     y += height + 7;
   };
   add("memory", "Memory", narrow ? 130 : 170);
-  add("kernels", "Kernels", 26, { spans: kernelSpans });
-  if (waits.length > 0) add("waits", "Waits", 16, { spans: waitSpans });
+  threads.forEach((one, i) => {
+    const which = threads.length > 1 ? `, thread ${i + 1}` : "";
+    add("kernels", `Kernels${which}`, 26, { spans: kernelSpans(one.kernels), of: one.kernels });
+    if (one.waits.length > 0) add("waits", `Waits${which}`, 16, { spans: waitSpans(one.waits), of: one.waits });
+  });
   for (const link of links)
     for (const row of link.rows)
       add("transfers", `${linkText(link.from, link.to)}${row.urgent ? ", urgent" : ""}`, 16,
@@ -86,6 +89,27 @@ function drawAxis() {
   context.textAlign = "left";
 }
 
+// What the iteration's marks say, as far as there is room: where one begins, where a plan is taken up.
+function drawMarks() {
+  const lane = lanes[0], bottom = lanes[lanes.length - 1], marks = data.marks;
+  let free = -1;
+  for (let i = 0; i < marks.at.length; ++i) {
+    const x = scale(marks.at[i]);
+    if (x < lane.x || x > lane.x + lane.width) continue;
+    context.strokeStyle = ink.soft;
+    context.setLineDash([2, 3]);
+    context.beginPath();
+    context.moveTo(x, lane.y);
+    context.lineTo(x, bottom.y + bottom.height);
+    context.stroke();
+    context.setLineDash([]);
+    const wide = context.measureText(marks.text[i]).width + 6;
+    if (x < free || x + wide > lane.x + lane.width) continue;
+    label(context, marks.text[i], x + 4, lane.y + 8);
+    free = x + wide + 4;
+  }
+}
+
 function drawMemory(lane) {
   const top = memoryTop(stackPeak, data.capacity[0]);
   const seen = drawStack(context, scale, lane, data, top);
@@ -105,6 +129,7 @@ function drawMemory(lane) {
     label(context, text, lane.x + lane.width - context.measureText(text).width - 8, y(capacity) + (y(capacity) - lane.y < 18 ? 10 : -10));
   }
   for (const bytes of byteTicks(top).slice(1)) {
+    if (data.marks.at.length > 0 && y(bytes) < lane.y + 20) continue;  // There marks have their words.
     context.strokeStyle = ink.line;
     context.beginPath();
     context.moveTo(lane.x, y(bytes));
@@ -180,17 +205,18 @@ function draw() {
     if (lane.kind === "memory") drawn.levels = drawMemory(lane);
     if (lane.spans) drawn[lane.kind] += drawSpans(context, scale, lane, lane.spans);
     if (lane.kind === "life") drawLife(lane);
-    if (life && lane.kind === "kernels") for (const k of life.kernels) outline(lane, kernels.start[k], kernels.end[k]);
+    if (life && lane.kind === "kernels") for (const k of life.kernels) if (kernels.thread[k] === kernels.thread[lane.of[0]]) outline(lane, kernels.start[k], kernels.end[k]);
     if (life && lane.kind === "transfers")
       for (const i of life.transfers)
         if (transfers.from[i] === transfers.from[lane.row.transfers[0]] && transfers.to[i] === transfers.to[lane.row.transfers[0]] &&
             isUrgent(i) === lane.row.urgent)
           outline(lane, transfers.begin[i], transfers.end[i]);
-    if (selected && selected.kernel !== undefined && lane.kind === "kernels")
+    if (selected && selected.kernel !== undefined && lane.kind === "kernels" && kernels.thread[selected.kernel] === kernels.thread[lane.of[0]])
       outline(lane, kernels.ready[selected.kernel], kernels.end[selected.kernel]);
     context.restore();
     drawTitle(lane);
   }
+  drawMarks();
   if (cursor !== null) {
     const x = scale(cursor), bottom = lanes[lanes.length - 1];
     context.strokeStyle = ink.mark;

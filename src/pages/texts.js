@@ -1,13 +1,11 @@
 // Texts beside the picture: what is at the cursor, the life of a tensor, waits, and tables of everything.
 function showHead() {
-  const policy = data.policy ? `${data.policy} on ${data.machine}` : "with all memory it wants";
-  by("title").textContent = `${data.trace}: ${policy}`;
-  const parts = [element("b", timeText(data.iteration)), " an iteration"];
-  if (data.policy) {
+  by("title").textContent = `${data.trace}: ${data.heading}`;
+  const parts = [element("b", timeText(data.iteration)), data.iterations === 1 ? " an iteration" : data.iterations === 0 ? "" : ` for ${data.iterations} iterations`];
+  if (data.shows_waits) {
     const waited = d3.sum(waits, (k) => kernels.start[k] - kernels.ready[k]);
-    const percent = data.iteration ? (100 * data.ideal) / data.iteration : 100;
-    parts.push(`, ideal ${timeText(data.ideal)} (${d3.format(".1f")(percent)} % of ideal). `,
-               element("b", waits.length === 0 ? "No kernel waited" : `${waits.length} of ${kernels.count} kernels waited ${timeText(waited)}`), ". ");
+    if (data.ideal > 0) parts.push(`, ideal ${timeText(data.ideal)} (${d3.format(".1f")((100 * data.ideal) / data.iteration)} % of ideal)`);
+    parts.push(". ", element("b", waits.length === 0 ? "No kernel waited" : `${waits.length} of ${kernels.count} kernels waited ${timeText(waited)}`), ". ");
     if (!data.steady) parts.push("Its iterations never become equal: this is the last one. ");
   } else {
     parts.push(`, ${kernels.count} kernels, ${tensors.count} tensors. `);
@@ -16,6 +14,7 @@ function showHead() {
     `${TIER_NAMES[tier]} ${sizeText(data.peak[tier])}${data.capacity[tier] !== null ? ` of ${sizeText(data.capacity[tier])}` : ""}`);
   parts.push(`Peak: ${peaks.join(", ")}.`);
   by("summary").append(...parts);
+  by("notes").append(...data.notes.map(noteElement));
   canvas.setAttribute("aria-label", `Timeline of ${by("title").textContent}. ${by("summary").textContent} The tables below say the same in words.`);
 }
 
@@ -82,7 +81,7 @@ function showKernel(k) {
 }
 
 function showWaits() {
-  if (!data.policy) return by("waits").remove();
+  if (!data.shows_waits) return by("waits").remove();
   if (waits.length === 0) return by("waits-text").append(element("p", "No kernel waited."));
   const long = (k) => kernels.start[k] - kernels.ready[k];
   const causes = CAUSES.map((cause) => [cause, waits.filter((k) => kernels.stall[k] === cause)]).filter(([, of]) => of.length > 0);

@@ -56,5 +56,26 @@ TEST(TraceEvents, HaveATrackForTheDeviceAndEachLinkCountersAndArrows) {
   EXPECT_EQ(by_kind["X"][3]["name"], "w \"0\"");
 }
 
+TEST(TraceEvents, ThreadsHaveTracksAndMarksTheirMoments) {
+  RunTimeline timeline = one_transfer();
+  timeline.kernels[1].thread = 7;
+  timeline.kernels[1].kernel = kNoKernel;
+  timeline.marks = {{Nanos{1000}, "iteration 2"}};
+  const auto all = nlohmann::json::parse(trace_events_of(timeline))["traceEvents"];
+  std::map<std::string, int> tracks;
+  for (const auto& one : all)
+    if (one["name"] == "thread_name") tracks[one["args"]["name"]] = one["tid"];
+  EXPECT_TRUE(tracks.contains("thread 0: kernels") && !tracks.contains("thread 0: waits"));
+  for (const auto& one : all) {
+    if (one["ph"] == "f") {
+      EXPECT_EQ(one["tid"], tracks["thread 7: kernels"]) << "the arrow goes to its thread";
+    } else if (one["name"] == "k1") {
+      EXPECT_FALSE(one["args"].contains("kernel")) << "it has no place in an iteration";
+    } else if (one["ph"] == "i") {
+      EXPECT_EQ(one["name"], "iteration 2");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace spillway

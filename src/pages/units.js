@@ -45,6 +45,9 @@ function element(kind, content, ...classes) {
   return made;
 }
 
+// A sentence, in which `commands` may stand.
+const noteElement = (note) => element("p", note.split("`").map((part, i) => (i % 2 === 1 ? element("code", part) : part)));
+
 function button(text, action) {
   const made = element("button", text);
   made.type = "button";

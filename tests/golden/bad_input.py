@@ -107,6 +107,20 @@ def main():
             good &= fails("the output is an input, which would be lost", file, *arguments, "-o", file, status=(2,))
             good &= Path(file).read_bytes() == before
             good &= fails("the page is an input", file, "show", file, "--html", file, status=(2,))
+        # What is shown is told by content, so any name does; and what cannot be shown, or not so, says what can.
+        report = str(HERE.parent / "pages" / "report.json")
+        journal = str(HERE.parents[1] / "fuzz/corpus/journal/random_run.journal")
+        page = str(folder / "page.html")
+        renamed = write("bad.renamed.plan", (HERE / "six_layers.timeline").read_bytes())
+        good &= "longest waits" in subprocess.run([SPILLWAY, "show", renamed], check=True, capture_output=True, text=True).stdout
+        other = write("bad.other", '{"format": "spillway-songs"}')
+        good &= fails("another format", "spillway-songs", "show", other)
+        good &= fails("a report has no moments", "DIR/run.journal", "show", report, "--perfetto", page, status=(2,))
+        good &= fails("a report without what is drawn", "no list 'phases'", "show", write("bad.report", Path(report).read_text().replace("phases", "faces")), "--html", page)
+        good &= fails("one file for both", "same file", "show", trace, "--html", page, "--perfetto", f"{folder}/./page.html", status=(2,))
+        good &= fails("iterations of a trace", "--iterations", "show", trace, "--iterations", "1", "--html", page, status=(2,))
+        good &= fails("iterations that are none", "3-8", "show", journal, "--iterations", "8-3", "--html", page, status=(2,))
+        good &= fails("iterations that were not", "iterations", "show", journal, "--iterations", "70", "--html", page, status=(2,))
         good &= fails("a folder", "name a file in it: bad", "show", str(folder), status=(2,))
         good &= fails("no name", "-o", "plan", trace, "--policy", "g10", *A100, "-o", "", status=(2,))
         too_small = subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10-gds", "--machine", "a100", "--set", "device.memory=1MiB",

@@ -84,9 +84,11 @@ def look_at(browser, page, expected, folder, pictures, probe, also, where=CORNER
         check(seen["width"] == width, f"{what}: it is {seen['width']} pixels wide")
         check(seen["dark"] == (scheme == "dark"), f"{what}: it is drawn in the other colours")
         for when in ("data", "drawn", "whole_again"):
-            check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it has {seen[when]}, the file {expected}")
-        check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
-        check(seen["panned"], f"{what}: an arrow key does not pan")
+            if when in seen:
+                check({key: seen[when][key] for key in expected} == expected, f"{what}, {when}: it has {seen[when]}, the file {expected}")
+        if "zoomed" in seen:
+            check(0 < seen["zoomed"]["kernels"] < expected["kernels"], f"{what}: zoomed it draws {seen['zoomed']}")
+            check(seen["panned"], f"{what}: an arrow key does not pan")
         check(not seen["too_wide"], f"{what}: it is wider than the window")
         check(seen["unnamed"] == 0, f"{what}: {seen['unnamed']} controls have no name")
         also(what, seen)
@@ -94,14 +96,36 @@ def look_at(browser, page, expected, folder, pictures, probe, also, where=CORNER
             chromium(browser, frame(page, width), folder / "home", *arguments, f"--screenshot={pictures / f'{page.stem}-{width}-{scheme}.png'}")
 
 
-def details(expected):
+def drawn_in(events):
+    """How many kernels, transfers and waits are among trace events."""
+    kinds = [one["cat"] for one in json.loads(events.read_text())["traceEvents"] if one["ph"] in "Xi" and one["cat"] != "mark"]
+    return {"kernels": sum(one not in ("transfer", "wait") for one in kinds), "transfers": kinds.count("transfer"), "waits": kinds.count("wait")}
+
+
+def details(expected, capacity=None, says=""):
     """What only the page of one iteration has: the life of a tensor, what is at the cursor, tables."""
     def also(what, seen):
+        check(says in seen["notes"], f"{what}: it does not say {says!r}, but {seen['notes']!r}")
+        check(capacity is None or 0 < seen["fullest"] <= capacity, f"{what}: the device of {capacity} bytes has {seen['fullest']}")
         check(seen["life_title"].startswith("The life of ") and seen["life_rows"] > 1 and seen["life_lane"], f"{what}: no life of a tensor: {seen}")
         check(seen["clicked"].startswith("Kernel "), f"{what}: a click on a kernel shows {seen['clicked']!r}")
         check("In use: device" in seen["cursor"], f"{what}: at the cursor is {seen['cursor']!r}")
         check(seen["table_rows"] == min(100, expected["kernels"]), f"{what}: the table has {seen['table_rows']} rows")
         check(seen["wait_causes"] == expected["waits"], f"{what}: {seen['wait_causes']} waits by cause, not {expected['waits']}")
+    return also
+
+
+def of_run(what, seen):
+    check(seen["threads"] > 1 and seen["marks"] > 0, f"{what}: it has {seen['threads']} threads and {seen['marks']} marks")
+
+
+def of_report(report):
+    def also(what, seen):
+        check(f"Iteration {len(report['iterations']) - 1}" in seen["cursor"], f"{what}: at the cursor is {seen['cursor']!r}")
+        check(seen["lanes"] == ["Time", "To the device", "From the device", "Page faults"], f"{what}: it has the lanes {seen['lanes']}")
+        check(seen["phases"] == len(report["phases"]), f"{what}: its table has {seen['phases']} phases")
+        check(report["advice"]["sentence"][1:] in seen["notes"], f"{what}: it says {seen['notes']!r}")
+        check("<b>small</b>" in seen["notes"] and seen["bold"] == 0, f"{what}: foreign text is taken for markup")
     return also
 
 
@@ -130,10 +154,23 @@ def main():
         check(slices == counts["kernel"] + counts["transfer"] + counts["stall"], f"trace events: {slices} slices for {counts}")
         check(counts["stall"] > 0 and counts["transfer"] > 0, f"nothing waits in the example: {counts}")
         expected = {"kernels": counts["kernel"], "transfers": counts["transfer"], "waits": counts["stall"], "levels": counts["level"]}
-        look_at(browser, folder / "timeline.html", expected, folder, pictures, "probe.js", details(expected), EVERYWHERE)
+        look_at(browser, folder / "timeline.html", expected, folder, pictures, "probe.js", details(expected, capacity=2 << 30), EVERYWHERE)
         kernels = len(json.loads(trace.read_text())["kernels"])
         expected = {"kernels": kernels, "transfers": 0, "waits": 0}
         look_at(browser, folder / "trace.html", expected, folder, pictures, "probe.js", details(expected))
+        spillway("plan", trace, "--policy", "g10", "--machine", "a100", "--set", "device.memory=2GiB", "-o", folder / "six.plan")
+        spillway("show", folder / "six.plan", "--trace", trace, "--html", folder / "plan.html", "--perfetto", folder / "plan.json")
+        expected = drawn_in(folder / "plan.json")
+        check(expected["transfers"] > 0 and expected["waits"] == 0, f"nothing is planned: {expected}")
+        look_at(browser, folder / "plan.html", expected, folder, pictures, "probe.js", details(expected, says="as if no kernel waited"))
+        journal = HERE.parents[1] / "fuzz/corpus/journal/random_run.journal"
+        spillway("show", journal, "--html", folder / "run.html", "--perfetto", folder / "run.json")
+        expected = drawn_in(folder / "run.json")
+        check(expected["kernels"] > 10 and expected["transfers"] > 0, f"nothing happens in the journal: {expected}")
+        look_at(browser, folder / "run.html", expected, folder, pictures, "probe.js", of_run)
+        report = json.loads((HERE / "report.json").read_text())
+        spillway("show", HERE / "report.json", "--html", folder / "report.html")
+        look_at(browser, folder / "report.html", {"iterations": len(report["iterations"])}, folder, pictures, "report_probe.js", of_report(report))
         spillway("compare", trace, "--machine", "a100", "--set", "device.memory=1GiB", "--policies", "ideal,uvm,g10-gds", "--html", folder / "compare.html")
         look_at(browser, folder / "compare.html", {"runs": 2, "kernels": 2 * kernels}, folder, pictures, "compare_probe.js", rows(3))
     print(f"{len(failed)} wrong" if failed else "the pages show what is in their files")

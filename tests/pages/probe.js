@@ -5,6 +5,11 @@ const draws = (steps) => { steps(); draw(); return { ...window.spillwayDrawn }; 
 try {
   probe.data = { ...window.spillwayData };
   probe.drawn = draws(() => {});
+  probe.threads = threads.length;
+  probe.marks = data.marks.at.length;
+  probe.notes = by("notes").textContent;
+  // What lies on the device, tensor by tensor, at many moments: never more than the device holds.
+  probe.fullest = d3.max(d3.range(0, 400), (i) => d3.sum(placesAt((i / 400) * data.iteration).filter((_, at) => at % 3 === 0)));
   probe.too_wide = document.documentElement.scrollWidth > document.documentElement.clientWidth;
   probe.zoomed = draws(() => { for (let i = 0; i < 6; ++i) key("+"); });
   const before = scale.domain()[0];

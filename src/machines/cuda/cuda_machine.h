@@ -229,7 +229,7 @@ class CudaMachine final : public RealMachine {
   std::atomic<std::uint32_t> host_blocks_missing_{0};
   bool waits_for_capture_ = false;  // a step does
   bool has_context_ = false;        // The run loop's thread does.
-  Nanos progress_at_;  // when a move was done, or a block got its frame
+  Nanos progress_at_;               // when a move was done, or a block got its frame
   std::optional<Error> failure_;
 };
 
