@@ -57,6 +57,20 @@ TEST(Executor, WritesThatAreUnderWayTogetherFailAsOne) {
   EXPECT_FALSE(run.moves().empty()) << "the disk may be back, and is tried";
 }
 
+// A kernel goes through what it makes block by block, and at once.
+TEST(Executor, WhatIsTouchedTogetherForTheFirstTimeGetsItsFramesTogetherAsFarAsThereIsRoom) {
+  ExecutorScript run("d------", {5, 0, 10});
+  run.tell(Allocated{{0}, {{0}, 7}});
+  run.tell(Faulted{.stream = {0}, .blocks = {{1}, 1}, .touched_next = 5});
+  ASSERT_EQ(run.commands.size(), 1u);
+  EXPECT_EQ(std::get<Populate>(run.commands.front()).blocks, (BlockRange{{1}, 4}));
+  run.tell(Faulted{.stream = {0}, .blocks = {{5}, 1}, .touched_next = 1});
+  ASSERT_EQ(run.moves().size(), 1u) << "room is made for what waits, and not for what may come";
+  EXPECT_EQ(run.last_move().blocks, (BlockRange{{0}, 1}));
+  run.tell(MoveDone{run.last_move().id});
+  EXPECT_EQ(std::get<Populate>(run.commands.back()).blocks, (BlockRange{{5}, 1}));
+}
+
 // An instruction of one thread needs two blocks at once, while another thread runs small kernels.
 TEST(Executor, AThreadThatWaitsKeepsWhatItHasFaultedInHoweverManyKernelsOthersRun) {
   ExecutorScript run("ssss", {3, 0, 10}, {.migration = {.chunk_blocks = 1}});

@@ -10,13 +10,13 @@ namespace {
 // The rule by state and event, for it is asked several times for each block that moves.
 constexpr std::size_t kStates = static_cast<std::size_t>(BlockState::in_pieces) + 1;
 constexpr std::size_t kEvents = static_cast<std::size_t>(BlockEvent::join) + 1;
-constexpr std::uint8_t kNowhere = UINT8_MAX;
+constexpr std::uint8_t kNotAllowed = UINT8_MAX;
 constexpr auto kNext = [] {
   std::array<std::array<std::uint8_t, kEvents>, kStates> table{};
   for (std::size_t state = 0; state < kStates; ++state)
     for (std::size_t event = 0; event < kEvents; ++event) {
       const auto to = next(static_cast<BlockState>(state), static_cast<BlockEvent>(event));
-      table[state][event] = to ? static_cast<std::uint8_t>(*to) : kNowhere;
+      table[state][event] = to ? static_cast<std::uint8_t>(*to) : kNotAllowed;
     }
   return table;
 }();
@@ -349,7 +349,7 @@ void PageTable::unlist(std::uint32_t index) {
 
 void PageTable::step(Block& block, BlockEvent event) {
   const std::uint8_t to = kNext[static_cast<std::size_t>(block.state)][static_cast<std::size_t>(event)];
-  CHECK(to != kNowhere);
+  CHECK(to != kNotAllowed);
   block.state = static_cast<BlockState>(to);
 }
 

@@ -111,7 +111,7 @@ TEST(PageTableDeathTest, ACleanBlockLeavesForWhereItsCopyIsAndIsNotDroppedWithIt
   table.fetch({0});
   table.copied({0});
   EXPECT_DEATH(table.evict({0}, Tier::host), "lower");
-  EXPECT_DEATH(table.drop({0}), "kNowhere");
+  EXPECT_DEATH(table.drop({0}), "kNotAllowed");
 }
 
 TEST(PageTableDeathTest, NoTierIsEverOverfilled) {
