@@ -15,7 +15,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 DOCUMENT, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"
 BLOCK = re.compile(r"(<!-- made by scripts/reproduction\.py: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
-MOST_WORDS = 40  # in a cell
+MOST_WORDS = 26  # of what came out, in a cell
 G10_MODELS = {"BERT-256": "BERT, batch 256", "ViT-1280": "ViT, batch 1280", "ResNet152-1280": "ResNet152, batch 1280"}
 
 
@@ -78,7 +78,7 @@ def values_of(claim):
         texts.append(f"{what}: {text}")
     text = "; ".join(texts)
     words = text.split(" ")
-    return text if len(words) <= MOST_WORDS else " ".join(words[:MOST_WORDS - 4]) + " … (see the page)"
+    return text if len(words) <= MOST_WORDS else " ".join(words[:MOST_WORDS]).rstrip(";,") + " …"
 
 
 def heading(figure):
@@ -87,9 +87,9 @@ def heading(figure):
 
 def verdicts(name):
     claims = kept(name)["claims"]
-    counts = [f"{sum(one['verdict'] == verdict for one in claims)} {verdict}" for verdict in ("holds", "holds in part", "does not hold", "not judged")]
-    counts = [text for text in counts if not text.startswith("0 ")]
-    rows = [[claim["claim"], heading(claim["figure"]), claim["published"], values_of(claim), claim["verdict"] + (" ⚠" if claim.get("flips") else "")]
+    words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold", "not judged": "are not judged"}
+    counts = [f"{count} {text}" for verdict, text in words.items() if (count := sum(one["verdict"] == verdict for one in claims))]
+    rows = [[claim["claim"], heading(claim["figure"]), claim["published"].split("; of those at hand")[0], values_of(claim), claim["verdict"] + (" ⚠" if claim.get("flips") else "")]
             for claim in claims if claim["verdict"] != "not judged"]
     text = f"Of {len(claims)} claims: {', '.join(counts)}.\n\n" + table(["claim", "where", "published", "here", "verdict"], rows)
     flips = [f"- {claim['claim']} {one['verdict'].capitalize()} if {one['assumption']}." for claim in claims for one in claim.get("sensitivity", [])

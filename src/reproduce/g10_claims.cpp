@@ -98,15 +98,14 @@ ReasonSpec gds_writes() {
       .overrides = {"ssd.write=3.2GB/s"}};
 }
 ReasonSpec planned_once() {
-  return {
-      .text =
-          "Where the link out is full, g10 plans again with the waits. Algorithm 1 as published leaves them to page "
-          "faults. In the artifact these cost their bytes alone, the device has 40 GB, and the SSD writes at 3.2 "
-          "GB/s",
-      .policy = "G10",
-      .instead = "g10-once",
-      .overrides = {"fault.cost=0us", "device.memory=40GB", "ssd.write=3.2GB/s"},
-      .only = {"ViT-1280"}};
+  return {.text =
+              "Where the link out is full, g10 plans again with the waits. Algorithm 1 leaves them to page "
+              "faults. In the artifact these cost their bytes alone, the device has 40 GB, and the SSD writes at 3.2 "
+              "GB/s",
+          .policy = "G10",
+          .instead = "g10-once",
+          .overrides = {"fault.cost=0us", "device.memory=40GB", "ssd.write=3.2GB/s"},
+          .only = {"ViT-1280"}};
 }
 
 std::vector<ClaimSpec> about_traces() {
