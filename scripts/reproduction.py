@@ -96,13 +96,13 @@ def verdicts(name):
              if one["verdict"] != claim["verdict"]]
     if any("sensitivity" in claim for claim in claims):
         text += "\n" + ("⚠: the verdict is another one under another assumption:\n\n" + "\n".join(flips) + "\n" if flips else "No verdict changes under another assumption.\n")
-    reasons = [(one["explained_share"], one["text"]) for claim in claims for one in claim["reasons"] if (one["explained_share"] or 0) > 0.005]
-    best = {}
+    reasons = [(one["explained_share"], one["text"]) for claim in claims for one in claim["reasons"] if one["explained_share"] is not None]
+    shares = {}
     for share, reason in reasons:
-        best[reason] = max(share, best.get(reason, 0))
-    if best:
-        text += "\nWhat experiments explain:\n\n" + table(["reason", "part of a difference, at most"],
-                                                         [[reason, f"{100 * share:.0f} %"] for reason, share in sorted(best.items(), key=lambda one: -one[1])])
+        shares.setdefault(reason, set()).add(f"{100 * share:.0f} %")
+    if shares:
+        text += "\nWhat experiments explain of the difference to what was published. Below 0 it grows:\n\n"
+        text += table(["reason", "part of a claim's difference"], [[reason, ", ".join(sorted(parts, key=lambda one: -int(one[:-2])))] for reason, parts in shares.items()])
     return text
 
 
@@ -166,7 +166,7 @@ def tensile_one_job():
         for part in ("MSR", "EOR", "CBR"):
             row = [f"{network}, {part}"]
             for system in ("vDNN", "Capuchin", "TENSILE"):
-                row += [f"{cells[network, part, system][5]:.2f}", f"{cells[network, part, system][4]:.2f}"]
+                row += ["–" if value is None else f"{value:.2f}" for value in (cells[network, part, system][5], cells[network, part, system][4])]
             rows.append(row)
     return table(["network"] + [text for system in ("vDNN", "Capuchin", "TENSILE") for text in (f"{system}: published", "here")], rows)
 

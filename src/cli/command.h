@@ -42,6 +42,9 @@ int finish(const Result<int>& outcome);
 // All of `text` to stdout; the status to end with. Fails when nobody takes it (a full disk, a closed pipe).
 Result<int> print(std::string_view text, int status = kSuccess);
 
+// Also where neither is there yet.
+bool are_same_file(const std::string& one, const std::string& other);
+
 // Refuses an output (of that option) that names no file, or one of the files that the command reads: that would be
 // lost.
 Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs,

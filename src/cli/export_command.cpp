@@ -21,7 +21,7 @@ struct ExportOptions {
 Result<int> export_chakra(const ExportOptions& options) {
   TRY_VOID(check_new_file(options.output, {options.trace}));
   if (options.profile) TRY_VOID(check_new_file(*options.profile, {options.trace}, "--profile"));
-  if (options.profile == options.output)
+  if (options.profile && are_same_file(*options.profile, options.output))
     return fail(Errc::usage, fmt::format("--profile {}: -o names the same file; give them two", *options.profile));
   TRY(const LoadedTrace loaded, load_trace(options.trace));
   TRY(const ChakraFiles files, to_chakra(loaded.trace));

@@ -26,6 +26,14 @@ Result<int> print(std::string_view text, int status) {
   return fail(Errc::io, "cannot write to standard output: " + errno_text(errno));
 }
 
+bool are_same_file(const std::string& one, const std::string& other) {
+  std::error_code error;
+  const auto resolved = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  };
+  return resolved(one) == resolved(other) || std::filesystem::equivalent(one, other, error);
+}
+
 Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs, std::string_view option) {
   if (output.empty()) return fail(Errc::usage, fmt::format("{}: it names no file; give it one to write", option));
   const auto is_output = [&](const std::string& input) {

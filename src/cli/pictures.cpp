@@ -2,27 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <system_error>
-
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "pages/page.h"
 
 namespace spillway {
-namespace {
-
-namespace fs = std::filesystem;
-
-// Also where neither is there yet.
-bool are_same_file(const std::string& one, const std::string& other) {
-  std::error_code error;
-  const auto resolved = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
-  return resolved(one) == resolved(other) || fs::equivalent(one, other, error);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Result<std::string> write_picture(const std::string& path, const std::string& content, const char* where) {
   TRY_VOID(write_file(path, content));

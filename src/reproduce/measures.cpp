@@ -117,20 +117,12 @@ std::optional<double> extra_overhead(const Outcome& outcome) {
   return times_ideal(outcome, outcome.mean_iteration_seconds);
 }
 
-std::optional<double> steady_extra_overhead(const Outcome& outcome) {
-  return times_ideal(outcome, outcome.iteration_seconds);
-}
-
 std::optional<double> first_extra_overhead(const Outcome& outcome) {
   return times_ideal(outcome, outcome.first_iteration_seconds);
 }
 
 std::optional<double> cost_benefit(const Outcome& outcome) {
   return divided(memory_saving(outcome), extra_overhead(outcome));
-}
-
-std::optional<double> steady_cost_benefit(const Outcome& outcome) {
-  return divided(memory_saving(outcome), steady_extra_overhead(outcome));
 }
 
 TraceFacts::TraceFacts(const Trace& of)

@@ -30,13 +30,11 @@ std::optional<double> hundred_iterations_seconds(const Outcome& outcome);
 std::optional<double> thousand_faulted_pages(const Outcome& outcome);  // of 4 KiB: all those of each block
 std::optional<double> flash_years(const Outcome& outcome);
 // TENSILE's (section V-A): the part of the peak that is saved, how many times as long an iteration takes, and the
-// quotient of both. `steady`: of an iteration like the last one, else of all that are trained.
+// quotient of both; of all iterations that are trained.
 std::optional<double> memory_saving(const Outcome& outcome);
 std::optional<double> extra_overhead(const Outcome& outcome);
-std::optional<double> steady_extra_overhead(const Outcome& outcome);
 std::optional<double> first_extra_overhead(const Outcome& outcome);
 std::optional<double> cost_benefit(const Outcome& outcome);
-std::optional<double> steady_cost_benefit(const Outcome& outcome);
 
 // What is measured of a trace alone.
 struct TraceFacts {

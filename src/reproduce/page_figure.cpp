@@ -90,7 +90,7 @@ std::string bar_panels(const FigureResult& figure, const std::vector<std::string
     if (figure.spec.chart == ChartKind::stacked_bars || parts.size() == 1)
       add(model, parts);
     else
-      for (const std::string& part : parts) add(model + ", " + part, {part});
+      for (const std::string& part : parts) add(fmt::format("{}, {}", model, part), {part});
   }
   std::vector<std::string> items{sample_of_bar(6, false) + "here"};
   if (cells_of(figure).is_any_published) items.push_back(sample_of_bar(6, true) + "published");

@@ -87,6 +87,7 @@ Result<Outcome> run_alone(const Experiment& experiment, const Policy& policy, Ma
 
 Result<Outcome> run_jobs(const Experiment& experiment, const Policy& policy, const MachineModel& machine,
                          const Traces& traces, const LatencyModel* predictor) {
+  if (experiment.noise_percent > 0) return fail(Errc::usage, "noise is simulated for one trace alone, not for jobs");
   std::vector<std::string> models{experiment.model};
   for (const ExperimentJob& job : experiment.beside) models.push_back(job.model);
   std::map<std::string, LoadedTrace> loaded;
@@ -116,7 +117,8 @@ std::vector<Nanos> arrivals_of(const Experiment& experiment, const Traces& trace
   const std::string* before = &experiment.model;
   for (const ExperimentJob& job : experiment.beside) {
     Nanos iteration;
-    for (const Kernel& kernel : traces.at(*before).trace.kernels) iteration += kernel.gap + kernel.duration;
+    const Trace trace = played_trace(traces.at(*before).trace, experiment);
+    for (const Kernel& kernel : trace.kernels) iteration += kernel.gap + kernel.duration;
     arrivals.push_back(arrivals.back() + Nanos{iteration.value * job.after});
     before = &job.model;
   }
@@ -142,7 +144,7 @@ Result<Outcome> run_experiment(const Experiment& experiment, const Traces& trace
   if (!experiment.budget_of.empty()) {
     Experiment other = experiment;
     other.policy = std::exchange(other.budget_of, {});
-    TRY(const Outcome outcome, run_experiment(other, traces, predictors));
+    TRY(Outcome outcome, run_experiment(other, traces, predictors));
     if (!outcome.feasible) return outcome;
     TRY_VOID(apply_override(machine, fmt::format("device.memory={}B", outcome.peak.value)));
   }

@@ -94,9 +94,9 @@ struct CameUp {
 CameUp came_up_for(const PlayedKernel& kernel, const Arrivals& arrivals) {
   CameUp found;
   const auto [from, until] = wait_of(kernel);
-  const auto look = [&, from = from, until = until](const PlayedTransfer& one) {
-    found.moving.emplace_back(std::max(one.begin, from), std::min(one.end, until));
-    found.asked.emplace_back(std::max(one.queued, from), std::min(one.end, until));
+  const auto look = [&, least = from, most = until](const PlayedTransfer& one) {
+    found.moving.emplace_back(std::max(one.begin, least), std::min(one.end, most));
+    found.asked.emplace_back(std::max(one.queued, least), std::min(one.end, most));
     found.first_asked = std::min(found.first_asked, one.queued);
     if (found.last == nullptr || one.end > found.last->end) found.last = &one;
   };

@@ -42,7 +42,7 @@ void TransferLog::ended(MoveId move, Nanos at, bool cancelled) {
     std::erase(queue, move);
   if (was_first && !queue.empty()) under_way_.at(queue.front()).begin = at;
   if (transfer.copied && !was_first) transfer.begin = at;  // Its turn never came.
-  transfer.end = at;
+  transfer.end = std::max(at, transfer.begin);             // A forged journal may say that it ended before.
   transfer.cancelled = cancelled;
   ended_.push_back(transfer);
 }
