@@ -17,8 +17,6 @@ DOCUMENT, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"
 BLOCK = re.compile(r"(<!-- made by scripts/reproduction\.py: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
 MOST_WORDS = 26  # of what came out, in a cell
 G10_MODELS = {"BERT-256": "BERT, batch 256", "ViT-1280": "ViT, batch 1280", "ResNet152-1280": "ResNet152, batch 1280"}
-
-
 FIGURES = {"11", "19", "9b", "T1", "T3"}  # whose values are shown, or compared by a test
 
 
@@ -60,7 +58,7 @@ def table(header, rows):
 def values_of(claim):
     """Each statement's values: one, or from the least to the most."""
     by_what = {}
-    for one in claim["statements"]:
+    for one in sorted(claim["statements"], key=lambda one: one["holds"]):  # What fails comes first: the cell may be cut.
         by_what.setdefault((one["what"], one["unit"]), []).append(one)
     texts = []
     for (what, unit), ones in by_what.items():
@@ -87,19 +85,19 @@ def heading(figure):
 
 def verdicts(name):
     claims = kept(name)["claims"]
-    words = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold", "not judged": "are not judged"}
-    counts = [f"{count} {text}" for verdict, text in words.items() if (count := sum(one["verdict"] == verdict for one in claims))]
+    counts = [f"{verdict}: {sum(one['verdict'] == verdict for one in claims)}" for verdict in ("holds", "holds in part", "does not hold", "not judged")]
     rows = [[claim["claim"], heading(claim["figure"]), claim["published"].split("; of those at hand")[0], values_of(claim), claim["verdict"] + (" ⚠" if claim.get("flips") else "")]
             for claim in claims if claim["verdict"] != "not judged"]
-    text = f"Of {len(claims)} claims: {', '.join(counts)}.\n\n" + table(["claim", "where", "published", "here", "verdict"], rows)
+    text = f"Verdicts of {len(claims)} claims: {'; '.join(counts)}.\n\n" + table(["claim", "where", "published", "here", "verdict"], rows)
     flips = [f"- {claim['claim']} {one['verdict'].capitalize()} if {one['assumption']}." for claim in claims for one in claim.get("sensitivity", [])
              if one["verdict"] != claim["verdict"]]
     if any("sensitivity" in claim for claim in claims):
         text += "\n" + ("⚠: the verdict is another one under another assumption:\n\n" + "\n".join(flips) + "\n" if flips else "No verdict changes under another assumption.\n")
-    reasons = [(one["explained_share"], one["text"]) for claim in claims for one in claim["reasons"] if one["explained_share"] is not None]
     shares = {}
-    for share, reason in reasons:
-        shares.setdefault(reason, set()).add(f"{100 * share:.0f} %")
+    for claim in claims:
+        for one in claim["reasons"]:
+            if one["explained_share"] is not None:
+                shares.setdefault(one["text"], set()).add(f"{100 * one['explained_share']:.0f} %")
     if shares:
         text += "\nWhat experiments explain of the difference to what was published. Below 0 it grows:\n\n"
         text += table(["reason", "part of a claim's difference"], [[reason, ", ".join(sorted(parts, key=lambda one: -int(one[:-2])))] for reason, parts in shares.items()])

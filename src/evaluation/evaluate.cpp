@@ -60,19 +60,17 @@ Result<Case> load_case(const std::string& trace_path, MachineModel machine, std:
   return case_of(std::move(loaded), std::move(machine), noise);
 }
 
-Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline,
-                            const LatencyModel* predictor) {
+Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline) {
   Evaluation evaluation;
-  TRY(const auto of_file, cold_start_of(policy));
-  const LatencyModel* cold_start = predictor != nullptr ? predictor : of_file ? &*of_file : nullptr;
+  TRY(const auto cold_start, cold_start_of(policy));
   const auto begin = Clock::now();
   // What lacks place below may be computed again instead; the simulation sees whether it is.
   const PerTier<Bytes> missing = shortfall(input.lifetimes, input.machine, policy.traits);
   const bool may_fit = policy.traits.recomputes_first ? missing.device == Bytes{} : missing == PerTier<Bytes>{};
   if (may_fit && policy.plan) {
-    const Trace reckoned = reckoned_trace(input.loaded.trace, cold_start);
+    const Trace reckoned = reckoned_trace(input.loaded.trace, cold_start ? &*cold_start : nullptr);
     evaluation.plan = policy.plan({reckoned, input.lifetimes, input.machine, policy.traits.parameters});
-    evaluation.plan.reckoned = reckoned_from(reckoned, cold_start != nullptr);
+    evaluation.plan.reckoned = reckoned_from(reckoned, cold_start.has_value());
   }
   evaluation.planning_seconds = seconds_since(begin);
   evaluation.plan.policy = text_of(policy);

@@ -5,7 +5,6 @@
 
 #include "analysis/lifetimes.h"
 #include "base/result.h"
-#include "latency/latency_model.h"
 #include "machines/sim/simulate.h"
 #include "plan/machine_model.h"
 #include "plan/plan.h"
@@ -40,10 +39,8 @@ Case case_of(LoadedTrace loaded, MachineModel machine, std::optional<Noise> nois
 Result<Case> load_case(const std::string& trace_path, MachineModel machine, std::optional<Noise> noise = {});
 
 // Plans, passes the plan through the same validator as an edited one, and simulates. An infeasible case is a result.
-// What happens in the last iteration is written to `timeline`, if that is given and the case is feasible. The plan
-// reckons with times that `predictor` tells, if that is given; else with those of the policy's parameter `cold-start`.
-Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline = nullptr,
-                            const LatencyModel* predictor = nullptr);
+// What happens in the last iteration is written to `timeline`, if that is given and the case is feasible.
+Result<Evaluation> evaluate(const Policy& policy, const Case& input, RunTimeline* timeline = nullptr);
 // The same for a plan from a file; the policy that it names says how what it leaves open is handled.
 Result<Evaluation> evaluate(Plan plan, const std::string& file, const Case& input, RunTimeline* timeline = nullptr);
 

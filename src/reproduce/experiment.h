@@ -31,8 +31,8 @@ struct Experiment {
   // are steady.
   std::uint32_t iterations = 0;
   std::vector<ExperimentJob> beside = {};
-  // Plans reckon with times that networks have learned from these models' traces. Of jobs: until an iteration was
-  // measured. Empty: with exact ones.
+  // Of jobs: until an iteration was measured, plans reckon with times that networks have learned from these models'
+  // traces. Empty: with exact ones.
   std::vector<std::string> learned_from = {};
   // The device has as much memory as the same needs under this policy, which alone has the predicted times. Empty: as
   // much as the machine says.
@@ -51,7 +51,6 @@ struct Outcome {
   bool feasible = false;  // if not, the rest means nothing
   double iteration_seconds = 0, ideal_seconds = 0;
   double first_iteration_seconds = 0;
-  double mean_iteration_seconds = 0;  // of kTrained iterations, the first one among them; of jobs of all
   double stall_seconds = 0;
   double hidden_seconds = 0;                      // while something moved, a kernel computed; not of jobs
   std::uint64_t faults = 0;                       // blocks that came by page faults; not of jobs
@@ -61,9 +60,6 @@ struct Outcome {
   PerLink<Bytes> moved;
   std::optional<double> flash_years = {};  // until its flash is worn out; nothing: for ever, or it has none
 };
-
-// The steps that TENSILE trains in its evaluation.
-inline constexpr std::uint32_t kTrained = 50;
 
 // A kernel counts as slowed that takes one percent longer than alone.
 inline constexpr double kSlowed = 1.01;

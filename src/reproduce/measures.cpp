@@ -113,9 +113,7 @@ std::optional<double> memory_saving(const Outcome& outcome) {
   return 1 - (static_cast<double>(outcome.peak.value) / static_cast<double>(outcome.unlimited_peak.value));
 }
 
-std::optional<double> extra_overhead(const Outcome& outcome) {
-  return times_ideal(outcome, outcome.mean_iteration_seconds);
-}
+std::optional<double> extra_overhead(const Outcome& outcome) { return times_ideal(outcome, outcome.iteration_seconds); }
 
 std::optional<double> first_extra_overhead(const Outcome& outcome) {
   return times_ideal(outcome, outcome.first_iteration_seconds);

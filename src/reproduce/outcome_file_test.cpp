@@ -10,7 +10,6 @@ Outcome some_outcome() {
                   .iteration_seconds = 7.125,
                   .ideal_seconds = 7,
                   .first_iteration_seconds = 8.5,
-                  .mean_iteration_seconds = 7.25,
                   .stall_seconds = 0.25,
                   .hidden_seconds = 0.1 + 0.2,
                   .faults = 44,
@@ -38,7 +37,6 @@ TEST(OutcomeFile, BringsBackWhatWasKept) {
   EXPECT_EQ(read->slowdown, kept.slowdown);
   EXPECT_EQ(read->flash_years, kept.flash_years);
   EXPECT_EQ(read->first_iteration_seconds, kept.first_iteration_seconds);
-  EXPECT_EQ(read->mean_iteration_seconds, kept.mean_iteration_seconds);
   EXPECT_EQ(read->stall_seconds, kept.stall_seconds);
   EXPECT_EQ(read->peak, kept.peak);
   EXPECT_EQ(read->unlimited_peak, kept.unlimited_peak);

@@ -33,8 +33,6 @@ Outcome outcome_of(const SimulationResult& result, const Lifetimes& lifetimes) {
   outcome.iteration_seconds = seconds(result.iteration);
   outcome.ideal_seconds = seconds(result.ideal);
   outcome.first_iteration_seconds = seconds(result.cold_iteration);
-  outcome.mean_iteration_seconds =
-      (outcome.first_iteration_seconds + (kTrained - 1) * outcome.iteration_seconds) / kTrained;
   outcome.stall_seconds = seconds(result.stall());
   outcome.hidden_seconds = seconds(result.hidden);
   outcome.faults = result.faults;
@@ -54,7 +52,7 @@ Outcome outcome_of(const JobsResult& result, const JobsResult& unlimited) {
     for (const JobResult& job : result.jobs) sum += seconds(job.*value);
     return sum / static_cast<double>(result.jobs.size());
   };
-  outcome.iteration_seconds = outcome.mean_iteration_seconds = seconds(result.mean_iteration());
+  outcome.iteration_seconds = seconds(result.mean_iteration());
   outcome.ideal_seconds = seconds(unlimited.mean_iteration());
   outcome.first_iteration_seconds = mean(&JobResult::first_iteration);
   outcome.stall_seconds = mean(&JobResult::stall);
@@ -76,12 +74,12 @@ LoadedTrace played(const LoadedTrace& loaded, const Experiment& experiment) {
 }
 
 Result<Outcome> run_alone(const Experiment& experiment, const Policy& policy, MachineModel machine,
-                          const Traces& traces, const LatencyModel* predictor) {
+                          const Traces& traces) {
   const auto noise = experiment.noise_percent == 0
                          ? std::nullopt
                          : std::optional(Noise{.percent = experiment.noise_percent, .seed = 0});
   const Case input = case_of(played(traces.at(experiment.model), experiment), std::move(machine), noise);
-  TRY(const Evaluation evaluation, evaluate(policy, input, nullptr, predictor));
+  TRY(const Evaluation evaluation, evaluate(policy, input));
   return outcome_of(evaluation.result, input.lifetimes);
 }
 
@@ -149,10 +147,10 @@ Result<Outcome> run_experiment(const Experiment& experiment, const Traces& trace
     TRY_VOID(apply_override(machine, fmt::format("device.memory={}B", outcome.peak.value)));
   }
   TRY(const Policy policy, policy_by_name(experiment.policy));
+  if (experiment.iterations == 0) return run_alone(experiment, policy, std::move(machine), traces);
   const bool predicts = experiment.budget_of.empty() && !experiment.learned_from.empty();
   const LatencyModel* predictor = predicts ? &predictors.learned_for(experiment) : nullptr;
-  return experiment.iterations == 0 ? run_alone(experiment, policy, std::move(machine), traces, predictor)
-                                    : run_jobs(experiment, policy, machine, traces, predictor);
+  return run_jobs(experiment, policy, machine, traces, predictor);
 }
 
 }  // namespace spillway
