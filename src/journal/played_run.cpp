@@ -91,9 +91,15 @@ Result<RunTimeline> played_run(const std::string& journal, const PlayedRunOption
   const auto replayed = replay(reader, {.observer = &recorder});
   if (!replayed) return fail(replayed.error().code, journal + ": " + replayed.error().message);
   std::optional<RunTimeline> timeline = recorder.finish();
-  if (!timeline)
+  if (!timeline) {
+    const std::string note = note_of(*replayed);
     return fail(Errc::bad_input,
-                fmt::format("{}: it ends before its iteration {}: {}", journal, range.first, note_of(*replayed)));
+                note.empty()
+                    ? fmt::format("{}: iterations {} to {} were told of together with later ones; name more of "
+                                  "them after --iterations",
+                                  journal, range.first, range.last)
+                    : fmt::format("{}: it ends before its iteration {}: {}", journal, range.first, note));
+  }
   timeline->trace_name =
       options.names != nullptr ? options.names->name : std::filesystem::path(journal).filename().string();
   for (const Tier tier : kTiers) timeline->capacity[tier] = found.capacity[tier];

@@ -125,6 +125,7 @@ class PlannedMoves {
     const Bytes bytes = trace_.tensors[step.place].bytes;
     const Tier from = state.tier;
     const bool is_copied = to == Tier::device || state.copy != to;
+    if (is_copied) drop_copy(state, at, bytes);  // One on another tier is given up for this one.
     Nanos& free = free_[{from, to}];
     const Nanos begin = std::max({at, state.there, is_copied ? free : Nanos{}});
     const Nanos end = is_copied ? begin + time_of(bytes, from, to) : begin;

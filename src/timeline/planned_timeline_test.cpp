@@ -72,6 +72,15 @@ TEST(PlannedTimeline, AnIterationFindsWhatTheOneBeforeHasLeft) {
   EXPECT_EQ(timeline.levels.back().bytes.ssd, 1_MiB) << "the copy stays";
 }
 
+TEST(PlannedTimeline, OneCopyIsKept) {
+  Planned planned;
+  planned.plan.evictions = {{.tensor = {0}, .after = {0}, .to = Tier::ssd},
+                            {.tensor = {0}, .after = {2}, .to = Tier::host}};
+  planned.plan.prefetches = {{.tensor = {0}, .at = {1}, .keeps_copy = true}};
+  const RunTimeline timeline = planned.timeline();
+  EXPECT_EQ(timeline.levels.back().bytes.ssd, Bytes{}) << "the copy there is given up for the one in host memory";
+}
+
 TEST(PlannedTimeline, MovesOfOneWayTakeTurnsAndWhatComesLateIsSaid) {
   Planned planned;
   planned.machine.device.memory = 1_MiB;
