@@ -155,11 +155,14 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   config.keeps_copies = true;
   config.journal = journal.options();
   auto pager = started(config);
+  constexpr int kThreads = 20;
+  std::latch all_have_tensors(kThreads);  // Together they are more than device and host hold.
   std::vector<std::thread> threads;
-  for (std::uint64_t thread = 0; thread < 20; ++thread)
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread)
     threads.emplace_back([&, thread] {
       Program program(*pager, 1000 + thread, {.most_bytes = 40 << 20});
       for (unsigned step = 0; step < 30 * effort() && !testing::Test::HasFailure(); ++step) program.step();
+      all_have_tensors.arrive_and_wait();
       program.finish();
     });
   for (std::thread& thread : threads) thread.join();
