@@ -20,7 +20,8 @@ namespace {
 constexpr Bytes kMostProgram = 1_GiB;
 
 struct ReproduceOptions {
-  std::string paper, figure, traces = ".", output, cache;
+  std::string paper, figure, table, output, cache;
+  std::vector<std::string> traces{"."};
   unsigned jobs = 0;
   bool no_cache = false;
   bool no_reasons = false;
@@ -51,7 +52,9 @@ Result<int> run(const ReproduceOptions& options) {
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,
       reproduce(std::move(paper),
-                {.figure = options.figure, .explains_why = !options.no_reasons, .varies = options.sensitivity},
+                {.figure = options.table.empty() ? options.figure : "T" + options.table,
+                 .explains_why = !options.no_reasons,
+                 .varies = options.sensitivity},
                 std::move(at_hand), {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
                 [&](std::size_t done, std::size_t all) {
                   if (!progress) progress = std::make_unique<Progress>("simulating", all);
@@ -73,11 +76,16 @@ void add_reproduce_command(CLI::App& app, int& status) {
       "  python3 examples/models/traces.py deepum -o traces && spillway reproduce deepum --traces traces\n"
       "DIR has the artifact's folders (BERT_Base-256, VIT-1280, ResNet152-1280, ..., with a kernels.config each), or "
       "MODEL.trace files, also with .zst. Models without a trace are left out. examples/models/traces.py makes dry-run "
-      "traces: their times are estimates, and all that is made of them says so.");
+      "traces: their times are estimates, and all that is made of them says so. Of one model, an artifact's trace is "
+      "taken before that in DIR/scaled, and this before that in DIR.");
   auto options = std::make_shared<ReproduceOptions>();
   command->add_option("PAPER", options->paper, paper_names())->required();
-  command->add_option("--figure", options->figure, "one figure and its claims; default: all");
-  command->add_option("--traces", options->traces, "the folder of the models' traces")->capture_default_str();
+  CLI::Option* figure = command->add_option("--figure", options->figure, "one figure and its claims; default: all");
+  command->add_option("--table", options->table, "one table and its claims")->excludes(figure);
+  command->add_option("--traces", options->traces, "a folder of models' traces; may be given more than once")
+      ->type_name("DIR")
+      ->allow_extra_args(false)
+      ->capture_default_str();
   command->add_option("-o,--out", options->output, "a page of HTML to write, with all figures drawn");
   command->add_option("--jobs", options->jobs, "simulations at a time; default: one for each CPU")
       ->check(CLI::Range(1, 1024));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
 #include "reproduce/numbers.h"
 
 namespace spillway {
@@ -99,38 +100,47 @@ struct Range {
 };
 
 constexpr double kShortest = 1e-6;  // seconds, where time is logarithmic
+constexpr double kSmallest = 1;     // byte, where sizes are
+
+double logarithm(double value, double least) { return std::log10(std::max(value, least)); }
 
 // Where a chart's values lie on the paper.
 class Plane {
  public:
   static constexpr double kLeft = 48, kRight = 12, kTop = 8, kBottom = 42, kHeight = 270;
 
-  explicit Plane(const LineChart& chart) : logarithmic_(chart.x_is_logarithmic) {
+  explicit Plane(const LineChart& chart)
+      : x_is_logarithmic_(chart.x_is_logarithmic), y_is_logarithmic_(chart.y_is_logarithmic) {
     for (const ChartLine& line : chart.lines)
       for (const CurvePoint& point : line.points) {
         x_.add(along(point.x));
-        y_.add(point.y);
+        y_.add(up(point.y));
       }
     if (x_.least > x_.most) x_ = {.least = 0, .most = 1}, y_ = {.least = 0, .most = 1};
     if (x_.least == x_.most) x_.most += 1;
+    if (y_is_logarithmic_) {
+      y_ = {.least = std::floor(y_.least), .most = std::max(std::ceil(y_.most), std::floor(y_.least) + 1)};
+      return;
+    }
     // Lines that differ little would be one at the top of a scale from zero.
     const double spread = y_.most - y_.least;
     if (spread > 0.1 * y_.most) y_.least = std::min(0.0, y_.least);
     if (y_.least == y_.most) y_.most += 1;
-    y_ticks = ticks(y_.least, y_.most, 5);
-    y_ = {.least = y_ticks.front(), .most = y_ticks.back()};
+    y_ticks_ = ticks(y_.least, y_.most, 5);
+    y_ = {.least = y_ticks_.front(), .most = y_ticks_.back()};
   }
 
-  double along(double x) const { return logarithmic_ ? std::log10(std::max(x, kShortest)) : x; }
   double x(double value) const {
     return kLeft + (along(value) - x_.least) / (x_.most - x_.least) * (kWidth - kLeft - kRight);
   }
-  double y(double value) const { return kTop + (y_.most - value) / (y_.most - y_.least) * (kHeight - kTop - kBottom); }
+  double y(double value) const {
+    return kTop + (y_.most - up(value)) / (y_.most - y_.least) * (kHeight - kTop - kBottom);
+  }
 
   // Labels of the x axis by place.
   std::vector<std::pair<double, std::string>> x_labels() const {
     std::vector<std::pair<double, std::string>> labels;
-    if (!logarithmic_) {
+    if (!x_is_logarithmic_) {
       for (const double tick : ticks(x_.least, x_.most, 6))
         if (tick >= x_.least && tick <= x_.most) labels.emplace_back(x(tick), tick_text(tick));
       return labels;
@@ -144,18 +154,52 @@ class Plane {
     return labels;
   }
 
-  std::vector<double> y_ticks;
+  // The same of the y axis.
+  std::vector<std::pair<double, std::string>> y_labels() const {
+    std::vector<std::pair<double, std::string>> labels;
+    for (const double tick : y_ticks_) labels.emplace_back(y(tick), tick_text(tick));
+    if (!y_is_logarithmic_) return labels;
+    constexpr std::array kNames{"1 B",   "10 B",   "100 B", "1 KB",  "10 KB",  "100 KB", "1 MB",
+                                "10 MB", "100 MB", "1 GB",  "10 GB", "100 GB", "1 TB"};
+    int power = 0;
+    for (const auto& name : kNames) {
+      if (power >= y_.least && power <= y_.most) labels.emplace_back(y(std::pow(10, power)), name);
+      ++power;
+    }
+    return labels;
+  }
 
  private:
-  bool logarithmic_;
+  double along(double x) const { return x_is_logarithmic_ ? logarithm(x, kShortest) : x; }
+  double up(double y) const { return y_is_logarithmic_ ? logarithm(y, kSmallest) : y; }
+
+  bool x_is_logarithmic_, y_is_logarithmic_;
   Range x_, y_;
+  std::vector<double> y_ticks_;
 };
+
+std::string size_text(double bytes) {
+  constexpr std::array kUnits{"B", "KB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < kUnits.size(); ++unit) bytes /= 1000;
+  return number_text(bytes, kUnits[unit]);
+}
+
+std::string dots(const ChartLine& line, const Plane& plane) {
+  std::string svg;
+  for (const CurvePoint& point : line.points)
+    svg += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="1.7" class="c{} filled"><title>{}, {}</title></circle>)",
+                       plane.x(point.x), plane.y(point.y), line.colour,
+                       to_text(Nanos{static_cast<std::uint64_t>(1e9 * point.x)}), size_text(point.y));
+  return svg;
+}
 
 std::string drawn(const ChartLine& line, const Plane& plane, const LineChart& chart) {
   std::string path;
   for (const CurvePoint& point : line.points)
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", plane.x(point.x), plane.y(point.y));
   const std::string name = line.name + (line.is_published ? ", published" : ", here");
+  if (!line.is_joined) return dots(line, plane);
   std::string svg = fmt::format(R"(<path d="{}" class="line c{}{}"><title>{}</title></path>)", path, line.colour,
                                 line.is_published ? " dashed" : "", escaped(name));
   if (line.has_marks)
@@ -232,9 +276,9 @@ std::string svg_of(const LineChart& chart) {
   const Plane plane(chart);
   const double right = kWidth - Plane::kRight, bottom = Plane::kHeight - Plane::kBottom;
   std::string svg = opening(kWidth, Plane::kHeight, chart.title);
-  for (const double at : plane.y_ticks) {
-    svg += line_at(Plane::kLeft, plane.y(at), right, plane.y(at), "grid");
-    svg += text_at(Plane::kLeft - 6, plane.y(at) + 4, "end", "tick", tick_text(at));
+  for (const auto& [y, label] : plane.y_labels()) {
+    svg += line_at(Plane::kLeft, y, right, y, "grid");
+    svg += text_at(Plane::kLeft - 6, y + 4, "end", "tick", label);
   }
   for (const auto& [x, label] : plane.x_labels()) {
     svg += line_at(x, bottom, x, bottom + 4, "axis");
@@ -242,9 +286,10 @@ std::string svg_of(const LineChart& chart) {
   }
   svg += line_at(Plane::kLeft, bottom, right, bottom, "axis");
   svg += text_at((Plane::kLeft + right) / 2, Plane::kHeight - 8, "middle", "tick", chart.x_title);
-  svg += fmt::format(
-      R"svg(<text transform="translate(11 {:.0f}) rotate(-90)" text-anchor="middle" class="tick">{}</text>)svg",
-      bottom / 2, escaped(chart.unit));
+  if (!chart.y_is_logarithmic)  // Labels that have units need no title, and leave no room for it.
+    svg += fmt::format(
+        R"svg(<text transform="translate(11 {:.0f}) rotate(-90)" text-anchor="middle" class="tick">{}</text>)svg",
+        bottom / 2, escaped(chart.unit));
   for (const ChartLine& line : chart.lines) svg += drawn(line, plane, chart);
   return svg + "</svg>";
 }

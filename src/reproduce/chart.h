@@ -37,12 +37,14 @@ struct ChartLine {
   unsigned colour = 0;
   bool is_published = false;
   bool has_marks = true;  // at its points
+  bool is_joined = true;  // else there are small dots alone, of seconds and bytes
   std::vector<CurvePoint> points;
 };
 
 struct LineChart {
   std::string title, x_title, unit;
   bool x_is_logarithmic = false;  // then x is in seconds
+  bool y_is_logarithmic = false;  // then y is in bytes
   std::vector<ChartLine> lines;
 };
 std::string svg_of(const LineChart& chart);

@@ -95,6 +95,27 @@ TEST(LineChart, ScalesOfTimeCanBeLogarithmic) {
   EXPECT_NE(svg.find(">0.1 s</text>"), std::string::npos) << svg;
 }
 
+TEST(LineChart, DotsLieByTheLogarithmOfBothValues) {
+  const std::string svg =
+      svg_of(LineChart{.title = "t",
+                       .x_title = "x",
+                       .unit = "size",
+                       .x_is_logarithmic = true,
+                       .y_is_logarithmic = true,
+                       .lines = {{.name = "A",
+                                  .has_marks = false,
+                                  .is_joined = false,
+                                  .points = {{.x = 0.001, .y = 1e3}, {.x = 0.1, .y = 1e6}, {.x = 10, .y = 1e9}}}}});
+  const auto x = numbers(svg, "circle", "cx"), y = numbers(svg, "circle", "cy");
+  ASSERT_EQ(x.size(), 3u);
+  EXPECT_NEAR(x[1], (x[0] + x[2]) / 2, 0.11);
+  EXPECT_NEAR(y[1], (y[0] + y[2]) / 2, 0.11);
+  EXPECT_GT(y[0], y[2]);
+  EXPECT_EQ(svg.find("<path"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(">1 MB</text>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("<title>100 ms, 1.00 MB</title>"), std::string::npos) << svg;
+}
+
 TEST(LineChart, LinesThatDifferLittleFillThePlane) {
   const std::string svg =
       svg_of(LineChart{.title = "t",

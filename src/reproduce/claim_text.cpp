@@ -37,6 +37,20 @@ class Listing {
   std::vector<Line> lines_;
 };
 
+// What the experiment gives, model by model.
+std::string values_text(const JudgedReason& reason, const std::string& unit) {
+  std::string text;
+  for (const JudgedReason::Value& value : reason.values)
+    text += fmt::format(" {}: {} {} so, {} before, {} published.", value.model, reason.spec.policy,
+                        value_text(value.after, unit), value_text(value.before, unit),
+                        value.published ? number_text(*value.published, unit) : "nothing");
+  if (!reason.explained) return text;
+  const double percent = 100 * *reason.explained;
+  text += percent > 0 ? fmt::format(" That is {:.0f} % of the difference.", percent)
+                      : std::string(" That explains nothing of the difference.");
+  return text;
+}
+
 }  // namespace
 
 std::string ours_text(const JudgedClaim& claim) {
@@ -56,24 +70,25 @@ std::string published_text(const JudgedClaim& claim) {
   return of_those.empty() ? claim.spec.published : claim.spec.published + "; " + of_those;
 }
 
-std::string reason_text(const JudgedReason& reason, const std::string& unit) {
-  std::string text = reason.spec.text + ".";
-  for (const JudgedReason::Value& value : reason.values)
-    text += fmt::format(" {}: {} {} so, {} before, {} published.", value.model, reason.spec.policy,
-                        value_text(value.after, unit), value_text(value.before, unit),
-                        value.published ? number_text(*value.published, unit) : "nothing");
-  if (!reason.explained) return text;
-  const double percent = 100 * *reason.explained;
-  text += percent > 0 ? fmt::format(" That is {:.0f} % of the difference.", percent)
-                      : std::string(" That explains nothing of the difference.");
-  return text;
+std::vector<std::string> reason_texts(const JudgedClaim& claim, const std::string& unit) {
+  std::vector<std::string> texts;
+  std::string last;
+  for (const JudgedReason& reason : claim.reasons) {
+    const std::string values = values_text(reason, unit);
+    if (reason.spec.text == last)
+      texts.back() += values;
+    else
+      texts.push_back(reason.spec.text + "." + values);
+    last = reason.spec.text;
+  }
+  return texts;
 }
 
 std::string reason_text(const JudgedClaim& claim, const std::string& unit) {
   if (claim.verdict == Verdict::not_judged) return "";
   if (claim.verdict == Verdict::holds) return "";
   std::string text = claim.spec.known;
-  for (const JudgedReason& reason : claim.reasons) text += (text.empty() ? "" : " ") + reason_text(reason, unit);
+  for (const std::string& reason : reason_texts(claim, unit)) text += (text.empty() ? "" : " ") + reason;
   if (!text.empty()) return text;
   return claim.spec.reasons.empty() ? "Not found." : "Not looked for.";
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reproduce/judge.h"
 
@@ -12,8 +13,8 @@ namespace spillway {
 std::string ours_text(const JudgedClaim& claim);
 // The claim's own words, and what that is of the models at hand, where it was published by model.
 std::string published_text(const JudgedClaim& claim);
-// The sentence of the reason, its values and how much of the difference they explain.
-std::string reason_text(const JudgedReason& reason, const std::string& unit);
+// Each reason once: its sentence, its values of all policies, and how much of the difference they explain.
+std::vector<std::string> reason_texts(const JudgedClaim& claim, const std::string& unit);
 // All reasons that explain something; "not found" where a verdict needs one and none does.
 std::string reason_text(const JudgedClaim& claim, const std::string& unit);
 

@@ -37,8 +37,8 @@ std::string machine_arguments(const Experiment& experiment) {
 
 // What `compare` and `simulate` have no words for in one line.
 bool needs_more(const Experiment& experiment) {
-  return experiment.iterations > 0 || experiment.estimates_percent != 100 || !experiment.learned_from.empty() ||
-         !experiment.budget_of.empty();
+  return experiment.iterations > 0 || experiment.estimates_percent != 100 || experiment.bytes_percent != 100 ||
+         !experiment.learned_from.empty() || !experiment.budget_of.empty();
 }
 
 bool is_imported(const std::string& path) {
@@ -60,6 +60,14 @@ std::string imports(const std::vector<std::string>& models, const TracesAtHand& 
   return text;
 }
 
+std::string reproduction(const Paper& paper, const std::string& figure, const TracesAtHand& at_hand) {
+  const bool is_table = figure.starts_with('T');
+  std::string text = fmt::format("spillway reproduce {} {} {}", paper.name, is_table ? "--table" : "--figure",
+                                 is_table ? figure.substr(1) : figure);
+  for (const std::string& folder : at_hand.folders) text += " --traces " + quoted(folder);
+  return text;
+}
+
 }  // namespace
 
 std::string command_for(std::span<const Experiment> experiments, const TracesAtHand& at_hand, const Paper& paper,
@@ -78,8 +86,7 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
     add_once(group->second.policies, experiment.policy);
     add_once(models, experiment.model);
   }
-  std::string itself =
-      fmt::format("spillway reproduce {} --figure {} --traces {}", paper.name, figure, quoted(at_hand.folder));
+  const std::string itself = reproduction(paper, figure, at_hand);
   if (groups.size() > kMostLines || models.size() > kMostModels || std::ranges::any_of(experiments, needs_more))
     return itself;
   if (experiments.empty()) {
@@ -99,6 +106,13 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
                                 quoted(fmt::format("{}", fmt::join(group.policies, ","))), machine);
     }
   return text.substr(0, text.size() - 1);
+}
+
+std::string commands_for(std::span<const Experiment> experiments, const TracesAtHand& at_hand, const Paper& paper,
+                         const std::string& figure) {
+  const std::string itself = reproduction(paper, figure, at_hand);
+  const std::string lines = command_for(experiments, at_hand, paper, figure);
+  return lines == itself ? itself : itself + "\n# The same, one by one:\n" + lines;
 }
 
 std::string machines_text(std::span<const Experiment> experiments) {

@@ -6,7 +6,7 @@ namespace spillway {
 namespace {
 
 TracesAtHand at_hand() {
-  return {.folder = "my traces", .traces = {}, .paths = {{"M", "/tmp"}, {"N", "my traces/N.trace"}}, .absent = {}};
+  return {.folders = {"my traces"}, .traces = {}, .paths = {{"M", "/tmp"}, {"N", "my traces/N.trace"}}, .absent = {}};
 }
 Paper some_paper() { return {.name = "p", .title = "P", .source = "", .models = {}, .figures = {}, .claims = {}}; }
 
@@ -50,6 +50,16 @@ TEST(CommandFor, JobsAndBudgetsAreTheReproductionItself) {
 TEST(CommandFor, WithoutExperimentsTracesAreShown) {
   EXPECT_EQ(command_for({}, at_hand(), some_paper(), "2"),
             "spillway import g10 /tmp -o M.trace\nspillway show M.trace\nspillway show 'my traces/N.trace'");
+}
+
+TEST(CommandsFor, BeginWithWhatPrintsTheValues) {
+  const std::vector<Experiment> one{{.model = "N", .policy = "g10"}};
+  EXPECT_EQ(commands_for(one, at_hand(), some_paper(), "T3"),
+            "spillway reproduce p --table 3 --traces 'my traces'\n# The same, one by one:\n"
+            "spillway simulate 'my traces/N.trace' --policy g10 --machine a100");
+  const std::vector<Experiment> jobs{{.model = "N", .policy = "g10", .iterations = 50}};
+  EXPECT_EQ(commands_for(jobs, at_hand(), some_paper(), "7.7a"),
+            "spillway reproduce p --figure 7.7a --traces 'my traces'");
 }
 
 TEST(MachinesText, NamesEachOnce) {

@@ -27,6 +27,7 @@ struct Experiment {
   std::vector<std::string> overrides = {};  // "host.memory=0", as of --set
   std::uint64_t noise_percent = 0;          // as of --noise, seed 0
   std::uint32_t estimates_percent = 100;    // what kernels take of the trace's times, if these are estimates
+  std::uint32_t bytes_percent = 100;        // how large tensors are of the trace's, if it is a dry run's, too
   // As jobs: so many iterations of the model, and of each job beside it. Zero: the model alone, until its iterations
   // are steady.
   std::uint32_t iterations = 0;

@@ -4,26 +4,11 @@
 #include <string>
 
 #include "reproduce/g10.h"
+#include "reproduce/g10_designs.h"
 #include "reproduce/g10_published.h"
 
 namespace spillway {
 namespace {
-
-struct Design {
-  const char* name;    // in the paper
-  const char* policy;  // of ours
-};
-// The order of figure 11. DeepUM+ is told what the next kernels use, as the artifact's is.
-constexpr std::array kDesigns{Design{"Base UVM", "uvm"},      Design{"FlashNeuron", "flashneuron"},
-                              Design{"DeepUM+", "deepum"},    Design{"G10-GDS", "g10-gds"},
-                              Design{"G10-Host", "g10-host"}, Design{"G10", "g10"},
-                              Design{"Ideal", "ideal"}};
-// Those of the other figures.
-constexpr std::array kFour{kDesigns[0], kDesigns[1], kDesigns[2], kDesigns[5]};
-
-Experiment experiment(const PaperModel& model, const Design& design) {
-  return {.model = model.id, .policy = design.policy};
-}
 
 SeriesSpec of_trace(const PaperModel& model, std::string part,
                     std::variant<Measure, TraceMeasure, TraceCurve> measure) {
@@ -64,19 +49,40 @@ FigureSpec figure_3() {
   return figure;
 }
 
-FigureSpec figure_11() {
-  FigureSpec figure{.id = "11",
-                    .title = "Training throughput",
-                    .unit = "% of ideal",
-                    .note = "In the artifact G10-GDS and G10-Host have four times the device's memory; here 40 GiB.",
+FigureSpec figure_4() {
+  FigureSpec figure{.id = "4",
+                    .title = "How long tensors are not used, and how large they are",
+                    .unit = "size of the tensor",
+                    .chart = ChartKind::scatter,
+                    .x_title = "length of the inactive period",
+                    .x_is_logarithmic = true,
+                    .y_is_logarithmic = true,
+                    .note = "A dot is a period. Periods whose dots would lie on each other are drawn once.",
                     .series = {}};
-  for (const PaperModel& model : g10_models())
-    for (const Design& design : kDesigns)
-      figure.series.push_back(
-          {.model = model.id,
-           .policy = design.name,
-           .measure = &percent_of_ideal,
-           .points = {{.experiment = experiment(model, design), .published = g10_figure_11(model.id, design.name)}}});
+  std::vector<PaperModel> models = g10_models();
+  models.insert(models.begin(), g10_model("Inceptionv3-512"));
+  for (const PaperModel& model : models) {
+    figure.series.push_back(of_trace(model, "periods", &inactive_periods));
+    figure.series.push_back(of_trace(model, "hide a swap, %", &percent_that_hide_swaps));
+    figure.series.push_back(of_trace(model, "shortest, µs", &shortest_inactivity_microseconds));
+    figure.series.push_back(of_trace(model, "longest, s", &longest_inactivity_seconds));
+    figure.series.push_back(of_trace(model, "smallest, KB", &smallest_inactive_kilobytes));
+    figure.series.push_back(of_trace(model, "largest, GB", &largest_inactive_gigabytes));
+  }
+  return figure;
+}
+
+// The same designs with other models' traces.
+FigureSpec throughput(std::string id, std::string title, std::string note, const std::vector<PaperModel>& models) {
+  FigureSpec figure{
+      .id = std::move(id), .title = std::move(title), .unit = "% of ideal", .note = std::move(note), .series = {}};
+  for (const PaperModel& model : models)
+    for (const G10Design& design : kG10Designs)
+      figure.series.push_back({.model = model.id,
+                               .policy = design.name,
+                               .measure = &percent_of_ideal,
+                               .points = {{.experiment = g10_experiment(model.id, design),
+                                           .published = g10_figure_11(g10_batch_of(model), design.name)}}});
   return figure;
 }
 
@@ -93,13 +99,13 @@ FigureSpec figure_12() {
   constexpr std::array kParts{Part{"computing", &percent_computing}, Part{"overlapped", &percent_overlapped},
                               Part{"stalled", &percent_stalled}};
   for (const PaperModel& model : g10_models())
-    for (const Design& design : kFour)
+    for (const G10Design& design : kFourG10Designs)
       for (const Part& part : kParts)
         figure.series.push_back({.model = model.id,
                                  .policy = design.name,
                                  .part = part.name,
                                  .measure = part.measure,
-                                 .points = {{.experiment = experiment(model, design),
+                                 .points = {{.experiment = g10_experiment(model.id, design),
                                              .published = g10_figure_12(model.id, design.name, part.name)}}});
   return figure;
 }
@@ -111,11 +117,11 @@ FigureSpec figure_13() {
                     .note = "The paper has this as a drawing; its text has ranges over five models.",
                     .series = {}};
   for (const PaperModel& model : g10_models())
-    for (const Design& design : kFour)
+    for (const G10Design& design : kFourG10Designs)
       figure.series.push_back({.model = model.id,
                                .policy = design.name,
                                .measure = &percent_slowed,
-                               .points = {{.experiment = experiment(model, design)}}});
+                               .points = {{.experiment = g10_experiment(model.id, design)}}});
   return figure;
 }
 
@@ -126,38 +132,14 @@ FigureSpec figure_14() {
                     .chart = ChartKind::stacked_bars,
                     .series = {}};
   for (const PaperModel& model : g10_models())
-    for (const Design& design : kFour)
+    for (const G10Design& design : kFourG10Designs)
       for (const auto& [part, measure] : {std::pair("SSD", &ssd_gigabytes), std::pair("host", &host_gigabytes)})
         figure.series.push_back({.model = model.id,
                                  .policy = design.name,
                                  .part = part,
                                  .measure = measure,
-                                 .points = {{.experiment = experiment(model, design),
+                                 .points = {{.experiment = g10_experiment(model.id, design),
                                              .published = g10_figure_14(model.id, design.name, part)}}});
-  return figure;
-}
-
-FigureSpec figure_16() {
-  FigureSpec figure{.id = "16",
-                    .title = "G10 with less host memory",
-                    .unit = "% of ideal",
-                    .chart = ChartKind::lines,
-                    .x_title = "host memory, GB",
-                    .one_panel = true,
-                    .note = "The paper has four batch sizes of each model. Here are those of figure 11.",
-                    .series = {}};
-  for (const PaperModel& model : g10_models()) {
-    SeriesSpec series{.model = model.id, .policy = "G10", .measure = &percent_of_ideal};
-    for (const double gigabytes : {0.0, 16.0, 32.0, 64.0, 128.0, 256.0}) {
-      Experiment with = experiment(model, kDesigns[5]);
-      with.overrides = {gigabytes > 0 ? fmt::format("host.memory={}GB", gigabytes) : "host.memory=0"};
-      series.points.push_back({.x = gigabytes,
-                               .label = fmt::format("{} GB", gigabytes),
-                               .experiment = std::move(with),
-                               .published = g10_figure_16(model.id, gigabytes)});
-    }
-    figure.series.push_back(std::move(series));
-  }
   return figure;
 }
 
@@ -167,13 +149,15 @@ FigureSpec figure_18() {
                     .unit = "% of ideal",
                     .chart = ChartKind::lines,
                     .x_title = "SSD, GB/s (2 to 10 drives)",
-                    .note = "The paper has BERT with batch 512 here, so there is nothing published of BERT-256.",
+                    .note = "The paper has BERT with batch 512 here. With batch 256 nothing is published.",
                     .series = {}};
-  for (const PaperModel& model : g10_models())
-    for (const Design& design : kFour) {
+  std::vector<PaperModel> models = g10_models();
+  models.insert(models.begin() + 1, g10_model("BERT-512"));
+  for (const PaperModel& model : models)
+    for (const G10Design& design : kFourG10Designs) {
       SeriesSpec series{.model = model.id, .policy = design.name, .measure = &percent_of_ideal};
       for (const int drives : {2, 4, 6, 8, 10}) {
-        Experiment with = experiment(model, design);
+        Experiment with = g10_experiment(model.id, design);
         with.overrides = {"link.to_device=32GB/s", "link.from_device=32GB/s", fmt::format("ssd.count={}", drives)};
         // As the text of the paper has it. Products of 3.2 are not exact.
         const double rate = static_cast<double>(drives * 32) / 10;
@@ -201,7 +185,7 @@ FigureSpec figure_19() {
   for (const PaperModel& model : g10_models()) {
     SeriesSpec series{.model = model.id, .policy = "G10", .measure = &percent_of_ideal};
     for (const std::uint64_t percent : {0u, 5u, 10u, 15u, 20u, 25u}) {
-      Experiment with = experiment(model, kDesigns[5]);
+      Experiment with = g10_experiment(model.id, kG10Designs[5]);
       with.noise_percent = percent;
       series.points.push_back({.x = static_cast<double>(percent),
                                .label = fmt::format("{} %", percent),
@@ -224,8 +208,8 @@ FigureSpec section_7_7(std::string id, std::string title, std::string unit, Meas
                         "years.",
                     .series = {}};
   for (const PaperModel& model : g10_models())
-    for (const Design& design : kFour) {
-      Experiment with = experiment(model, design);
+    for (const G10Design& design : kFourG10Designs) {
+      Experiment with = g10_experiment(model.id, design);
       with.machine = "a100-flash";
       figure.series.push_back({.model = model.id,
                                .policy = design.name,
@@ -241,11 +225,18 @@ FigureSpec section_7_7(std::string id, std::string title, std::string unit, Meas
 std::vector<FigureSpec> g10_figures() {
   return {figure_2(),
           figure_3(),
-          figure_11(),
+          figure_4(),
+          throughput("11", "Training throughput",
+                     "In the artifact G10-GDS and G10-Host have four times the device's memory; here 40 GiB.",
+                     g10_models()),
+          throughput("11b", "Training throughput, with the times of a roofline",
+                     "Dry-run traces whose times are not stretched to the published ideal ones.", g10_by_roofline()),
           figure_12(),
           figure_13(),
           figure_14(),
-          figure_16(),
+          g10_figure_15_spec(),
+          g10_figure_16_spec(),
+          g10_figure_17_spec(),
           figure_18(),
           figure_19(),
           section_7_7("7.7a", "Bytes written to the SSD", "GB an iteration", &ssd_written_gigabytes, &g10_ssd_writes),

@@ -16,7 +16,8 @@ std::optional<double> g10_figure_12(std::string_view model, std::string_view pol
 std::optional<double> g10_figure_14(std::string_view model, std::string_view policy, std::string_view part);
 // GB of an iteration that are written to the SSD, of the same rows.
 std::optional<double> g10_ssd_writes(std::string_view model, std::string_view policy);
-std::optional<double> g10_figure_16(std::string_view model, double host_gb);  // percent of ideal
+std::optional<double> g10_figure_15(std::string_view model, std::string_view policy);  // percent of ideal
+std::optional<double> g10_figure_16(std::string_view model, double host_gb);           // percent of ideal
 // Percent of ideal.
 std::optional<double> g10_figure_18(std::string_view model, std::string_view policy, double ssd_gb_per_second);
 std::optional<double> g10_figure_19(std::string_view model, double noise_percent);  // percent of ideal

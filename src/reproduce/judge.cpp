@@ -92,13 +92,32 @@ std::optional<JudgedStatement> judged(const StatementSpec& spec, const FigureRes
   return statement;
 }
 
-// Over models of which both are known, so that ours and theirs are of the same ones. Where nothing is published by
-// model, over all.
+// Over points of which both are known, so that ours and theirs are of the same ones.
+std::optional<JudgedStatement> judged_largest(const StatementSpec& spec, const FigureResult& figure,
+                                              const std::vector<std::string>& models) {
+  std::vector<Values> all;
+  std::size_t counted = 0;
+  for (const std::string& model : models) {
+    const std::size_t before = all.size();
+    for (const std::string& label : spec.at.empty() ? figure.labels_of(model) : std::vector{spec.at})
+      if (const Values values = values_at(spec, figure, model, label); !values.undecided && values.ours)
+        all.push_back(values);
+    counted += all.size() > before ? 1 : 0;
+  }
+  if (std::ranges::any_of(all, [](const Values& values) { return values.published.has_value(); }))
+    std::erase_if(all, [](const Values& values) { return !values.published; });
+  if (all.empty()) return std::nullopt;
+  const Values largest{.ours = std::ranges::max(all, {}, &Values::ours).ours,
+                       .published = std::ranges::max(all, {}, &Values::published).published};
+  return judged(spec, figure, fmt::format("largest of {} model{}", counted, counted == 1 ? "" : "s"), spec.at, largest);
+}
+
+// A mean over models of which both are known, so that ours and theirs are of the same ones. Where nothing is published
+// by model, over all.
 std::optional<JudgedStatement> judged_together(const StatementSpec& spec, const FigureResult& figure,
                                                const std::vector<std::string>& models) {
   double ours = 0, published = 0;
   std::size_t count = 0;
-  const bool most = spec.models == Over::most_of_models;
   const bool is_published = std::ranges::any_of(
       models, [&](const std::string& model) { return worst(spec, figure, model).second.published.has_value(); });
   for (const std::string& model : models) {
@@ -106,14 +125,13 @@ std::optional<JudgedStatement> judged_together(const StatementSpec& spec, const 
     if (values.undecided || (is_published && !values.published)) continue;
     if (!values.ours)  // Without it the mean would be of those that suit the claim.
       return judged(spec, figure, model, label, values);
-    ours = most ? std::max(ours, *values.ours) : ours + std::log(*values.ours);
-    const double theirs = values.published.value_or(1);
-    published = most ? std::max(published, theirs) : published + std::log(theirs);
+    ours += std::log(*values.ours);
+    published += std::log(values.published.value_or(1));
     ++count;
   }
   if (count == 0) return std::nullopt;
-  const auto finished = [&](double sum) { return most ? sum : std::exp(sum / static_cast<double>(count)); };
-  const std::string name = fmt::format("{} of {} model{}", most ? "largest" : "mean", count, count == 1 ? "" : "s");
+  const auto finished = [&](double sum) { return std::exp(sum / static_cast<double>(count)); };
+  const std::string name = fmt::format("mean of {} model{}", count, count == 1 ? "" : "s");
   return judged(spec, figure, name, spec.at, {.ours = finished(ours), .published = finished(published)});
 }
 
@@ -165,7 +183,9 @@ JudgedClaim judge(const ClaimSpec& claim, const FigureResult& figure) {
   for (const StatementSpec& spec : claim.statements) {
     const std::vector<std::string> models = models_of(spec.only, figure);
     if (spec.models != Over::each_model) {
-      if (auto statement = judged_together(spec, figure, models)) result.statements.push_back(*std::move(statement));
+      auto statement = spec.models == Over::most_of_models ? judged_largest(spec, figure, models)
+                                                           : judged_together(spec, figure, models);
+      if (statement) result.statements.push_back(*std::move(statement));
       continue;
     }
     for (const std::string& model : models) {
@@ -200,6 +220,7 @@ Experiment changed(Experiment experiment, const ReasonSpec& reason) {
   if (!reason.instead.empty()) experiment.policy = reason.instead;
   experiment.overrides.insert(experiment.overrides.end(), reason.overrides.begin(), reason.overrides.end());
   if (reason.estimates_percent != 100) experiment.estimates_percent = reason.estimates_percent;
+  if (reason.bytes_percent != 100) experiment.bytes_percent = reason.bytes_percent;
   return experiment;
 }
 
@@ -214,7 +235,8 @@ std::optional<Experiment> changed_base(const SeriesSpec& series, const ReasonSpe
                                             .policy = base.policy,
                                             .instead = reason.base_instead,
                                             .overrides = reason.overrides,
-                                            .estimates_percent = reason.estimates_percent});
+                                            .estimates_percent = reason.estimates_percent,
+                                            .bytes_percent = reason.bytes_percent});
   return std::nullopt;
 }
 

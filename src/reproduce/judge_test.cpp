@@ -25,6 +25,12 @@ StatementSpec faster(Over models = Over::each_model) {
           .tolerance = 0};
 }
 
+std::string text_of(const JudgedReason& reason, const std::string& unit) {
+  JudgedClaim claim;
+  claim.reasons = {reason};
+  return reason_texts(claim, unit).front();
+}
+
 Verdict verdict_of(const StatementSpec& statement, const FigureForTests& figure) {
   return judge(claim_of({statement}), figure.result()).verdict;
 }
@@ -45,6 +51,24 @@ TEST(Judge, AClaimHoldsInPartIfOneModelDiffers) {
   EXPECT_FALSE(claim.statements[1].holds);
   EXPECT_EQ(claim.statements[1].models, "n");
   EXPECT_DOUBLE_EQ(*claim.statements[0].ours, 1.5);
+}
+
+// Ours is the most over all points, and so is the published one: they need not be at the same.
+TEST(Judge, TheMostIsOverAllPointsOfAllModels) {
+  FigureForTests figure;
+  figure.add("m", "A", 40, 40, "small").add("m", "B", 40, 20, "small");
+  figure.add("m", "A", 90, 30, "large").add("m", "B", 30, 20, "large");
+  figure.add("n", "A", 80, {}, "small").add("n", "B", 10, {}, "small");  // 8, and nothing is published of it
+  StatementSpec most = faster(Over::most_of_models);
+  most.relation = Relation::near;
+  most.bound = std::nullopt;
+  const JudgedClaim claim = judge(claim_of({most}), figure.result());
+  ASSERT_EQ(claim.statements.size(), 1u);
+  EXPECT_DOUBLE_EQ(*claim.statements[0].ours, 3);
+  EXPECT_DOUBLE_EQ(claim.statements[0].bound, 2);
+  EXPECT_EQ(claim.verdict, Verdict::does_not_hold);
+  most.bound = 3;
+  EXPECT_EQ(verdict_of(most, figure), Verdict::holds);
 }
 
 TEST(Judge, AClaimDoesNotHoldIfNoneDoes) {
@@ -144,9 +168,21 @@ TEST(JudgeReason, SaysHowMuchOfTheDifferenceIsGone) {
   const JudgedReason judged = judge(reason, figure.result(), outcomes);
   ASSERT_TRUE(judged.explained);
   EXPECT_NEAR(*judged.explained, 1 - 5.0 / 30.0, 1e-9);
-  EXPECT_EQ(reason_text(judged, "% of ideal"),
+  EXPECT_EQ(text_of(judged, "% of ideal"),
             "Another rate. m: A 45.0 % so, 60.0 % before, 40.0 % published. n: A 40.0 % so, 50.0 % before, 40.0 % "
             "published. That is 83 % of the difference.");
+}
+
+TEST(JudgeReason, IsSaidOnceOfSeveralPolicies) {
+  JudgedClaim claim;
+  for (const char* policy : {"A", "B"})
+    claim.reasons.push_back({.spec = {.text = "Why", .policy = policy},
+                             .values = {{.model = "m", .before = 1, .after = 2, .published = 3}},
+                             .experiments = {},
+                             .explained = {}});
+  EXPECT_EQ(reason_texts(claim, "%"),
+            std::vector<std::string>{"Why. m: A 2.00 % so, 1.00 % before, 3.00 % published. m: B 2.00 % so, "
+                                     "1.00 % before, 3.00 % published."});
 }
 
 TEST(JudgeReason, SaysSoIfItExplainsNothing) {
@@ -157,8 +193,7 @@ TEST(JudgeReason, SaysSoIfItExplainsNothing) {
       .feasible = true, .iteration_seconds = 100, .ideal_seconds = 70, .moved = {}};
   const JudgedReason judged =
       judge(ReasonSpec{.text = "Why", .policy = "A", .instead = "A2"}, figure.result(), outcomes);
-  EXPECT_TRUE(reason_text(judged, "%").ends_with("That explains nothing of the difference."))
-      << reason_text(judged, "%");
+  EXPECT_TRUE(text_of(judged, "%").ends_with("That explains nothing of the difference.")) << text_of(judged, "%");
 }
 
 // Such a figure's reasons change both systems' machine, and may change the other system.

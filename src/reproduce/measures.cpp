@@ -1,6 +1,9 @@
 #include "reproduce/measures.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
 
 #include "analysis/timeline.h"
 
@@ -9,6 +12,8 @@ namespace {
 
 constexpr double kGigabyte = 1e9;
 constexpr std::size_t kMostPoints = 240;  // of a curve: more than a page's pixels would show
+constexpr double kDotsOfTen = 16;         // within which a value grows tenfold: nearer ones would lie on each other
+constexpr double kShortestDrawn = 1e-9;   // seconds: a logarithmic scale has no zero
 
 double gigabytes(Bytes bytes) { return static_cast<double>(bytes.value) / kGigabyte; }
 
@@ -151,12 +156,41 @@ double percent_longer_than_100ms(const TraceFacts& facts) { return 100 * facts.c
 
 double percent_longer_than_10s(const TraceFacts& facts) { return 100 * facts.character.longer_than_10s; }
 
+double percent_that_hide_swaps(const TraceFacts& facts) { return 100 * facts.character.hide_ssd_round_trip; }
+
+double shortest_inactivity_microseconds(const TraceFacts& facts) {
+  return 1e6 * seconds(facts.character.inactive_length.least);
+}
+
+double longest_inactivity_seconds(const TraceFacts& facts) { return seconds(facts.character.inactive_length.most); }
+
+double smallest_inactive_kilobytes(const TraceFacts& facts) {
+  return static_cast<double>(facts.character.inactive_bytes.least.value) / 1e3;
+}
+
+double largest_inactive_gigabytes(const TraceFacts& facts) { return gigabytes(facts.character.inactive_bytes.most); }
+
 std::vector<CurvePoint> live_percent(const TraceFacts& facts) {
   return by_kernel(facts.lifetimes.live, peak_of(facts));
 }
 
 std::vector<CurvePoint> active_percent(const TraceFacts& facts) {
   return by_kernel(facts.lifetimes.working_set, peak_of(facts));
+}
+
+std::vector<CurvePoint> inactive_periods(const TraceFacts& facts) {
+  const Timeline timeline = ideal_timeline(facts.trace);
+  const auto place_of = [](double value) { return std::lround(kDotsOfTen * std::log10(value)); };
+  std::map<std::pair<long, long>, CurvePoint> dots;
+  for (const InactivePeriod& period : facts.lifetimes.periods) {
+    if (period.last) continue;
+    const CurvePoint dot{.x = std::max(seconds(time_of(period, timeline)), kShortestDrawn),
+                         .y = static_cast<double>(facts.trace[period.tensor].bytes.value)};
+    if (dot.y > 0) dots.emplace(std::pair(place_of(dot.x), place_of(dot.y)), dot);
+  }
+  std::vector<CurvePoint> points;
+  for (const auto& [place, dot] : dots) points.push_back(dot);
+  return points;
 }
 
 std::vector<CurvePoint> inactive_lengths(const TraceFacts& facts) {

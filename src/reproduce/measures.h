@@ -52,11 +52,17 @@ double peak_gigabytes(const TraceFacts& facts);             // the most that is 
 double block_tables_megabytes(const TraceFacts& facts);     // DeepUM's, one for each kernel, of the default shape
 double percent_longer_than_100ms(const TraceFacts& facts);  // of inactive periods
 double percent_longer_than_10s(const TraceFacts& facts);
+double percent_that_hide_swaps(const TraceFacts& facts);  // of them: long enough to go to G10's SSD and come back
+double shortest_inactivity_microseconds(const TraceFacts& facts);
+double longest_inactivity_seconds(const TraceFacts& facts);
+double smallest_inactive_kilobytes(const TraceFacts& facts);  // decimal
+double largest_inactive_gigabytes(const TraceFacts& facts);
 
 // A line of a trace; at most a few hundred points.
 using TraceCurve = std::vector<CurvePoint> (*)(const TraceFacts& facts);
 std::vector<CurvePoint> live_percent(const TraceFacts& facts);      // by kernel, of the peak
 std::vector<CurvePoint> active_percent(const TraceFacts& facts);    // by kernel, of the peak
+std::vector<CurvePoint> inactive_periods(const TraceFacts& facts);  // seconds, bytes of the tensor; alike ones are one
 std::vector<CurvePoint> inactive_lengths(const TraceFacts& facts);  // seconds, percent of periods that are not longer
 
 }  // namespace spillway

@@ -88,7 +88,7 @@ std::string card_of(std::size_t at, const Reproduction& reproduction, const Figu
   if (claim.verdict != Verdict::holds) {
     text += "<dt>reason</dt><dd>";
     if (!claim.spec.known.empty()) text += "<p>" + escaped(claim.spec.known) + "</p>";
-    for (const JudgedReason& reason : claim.reasons) text += "<p>" + escaped(reason_text(reason, unit)) + "</p>";
+    for (const std::string& reason : reason_texts(claim, unit)) text += "<p>" + escaped(reason) + "</p>";
     if (claim.spec.known.empty() && claim.reasons.empty()) text += escaped(reason_text(claim, unit));
     text += "</dd>\n";
   }
@@ -96,7 +96,7 @@ std::string card_of(std::size_t at, const Reproduction& reproduction, const Figu
   if (!flips.empty())
     text += fmt::format("<dt>flips</dt><dd>⚠ {}</dd>\n", escaped(fmt::format("{}", fmt::join(flips, "; "))));
   text += "</dl>\n" + statements_of(claim);
-  std::string commands = command_for(claim.experiments, reproduction.at_hand, reproduction.paper, claim.spec.figure);
+  std::string commands = commands_for(claim.experiments, reproduction.at_hand, reproduction.paper, claim.spec.figure);
   for (const JudgedReason& reason : claim.reasons)
     commands +=
         fmt::format("\n# {}\n{}", reason.spec.text,
@@ -117,7 +117,7 @@ std::string section_of(const FigureResult& figure, const Reproduction& reproduct
   if (!experiments.empty())
     text += fmt::format("<p class=\"soft\">Machine: {}</p>\n", escaped(machines_text(experiments)));
   text += fmt::format("<pre tabindex=\"0\">{}</pre>\n",
-                      escaped(command_for(experiments, reproduction.at_hand, reproduction.paper, id)));
+                      escaped(commands_for(experiments, reproduction.at_hand, reproduction.paper, id)));
   text += "<details><summary>All values</summary>" + values_of(figure) + "</details>\n<div class=\"claims\">\n";
   for (std::size_t at = 0; at < reproduction.claims.size(); ++at)
     if (reproduction.claims[at].spec.figure == id) text += card_of(at, reproduction, &figure);

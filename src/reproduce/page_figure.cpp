@@ -100,10 +100,14 @@ std::string bar_panels(const FigureResult& figure, const std::vector<std::string
   return legend(items) + "<div class=\"panels\">\n" + text + "</div>\n";
 }
 
-void add_lines(LineChart& chart, const SeriesResult& series, const std::string& name, unsigned colour) {
+void add_lines(LineChart& chart, const SeriesResult& series, const std::string& name, unsigned colour, bool is_joined) {
   if (!series.curve.empty())
-    chart.lines.push_back(
-        {.name = name, .colour = colour, .is_published = false, .has_marks = false, .points = series.curve});
+    chart.lines.push_back({.name = name,
+                           .colour = colour,
+                           .is_published = false,
+                           .has_marks = false,
+                           .is_joined = is_joined,
+                           .points = series.curve});
   if (series.curve.empty() && std::holds_alternative<TraceMeasure>(series.spec.measure)) return;
   ChartLine ours{.name = name, .colour = colour, .points = {}};
   ChartLine published{.name = name, .colour = colour, .is_published = true, .points = {}};
@@ -120,12 +124,14 @@ LineChart empty_chart(const FigureResult& figure, const std::string& model) {
           .x_title = figure.spec.x_title,
           .unit = figure.spec.unit,
           .x_is_logarithmic = figure.spec.x_is_logarithmic,
+          .y_is_logarithmic = figure.spec.y_is_logarithmic,
           .lines = {}};
 }
 
 std::string line_panels(const FigureResult& figure, const std::vector<std::string>& designs) {
   const std::vector<std::string> models = figure.models();
-  const bool is_curve = figure.spec.chart == ChartKind::curves;
+  const bool is_scatter = figure.spec.chart == ChartKind::scatter;
+  const bool is_curve = is_scatter || figure.spec.chart == ChartKind::curves;
   std::vector<std::string> names;
   std::string text;
   const auto sample = [&](unsigned colour, bool is_published) {
@@ -134,10 +140,10 @@ std::string line_panels(const FigureResult& figure, const std::vector<std::strin
   std::vector<std::string> items;
   const auto add = [&](LineChart& chart, const SeriesResult& series, const std::string& name, unsigned colour) {
     const std::size_t before = chart.lines.size();
-    add_lines(chart, series, name, colour);
+    add_lines(chart, series, name, colour, !is_scatter);
     if (chart.lines.size() == before || std::ranges::find(names, name) != names.end()) return;
     names.push_back(name);
-    items.push_back(sample(colour, false) + escaped(name));
+    if (!is_scatter) items.push_back(sample(colour, false) + escaped(name));
   };
   if (figure.spec.one_panel) {
     LineChart chart = empty_chart(figure, "");
@@ -149,9 +155,10 @@ std::string line_panels(const FigureResult& figure, const std::vector<std::strin
       LineChart chart = empty_chart(figure, model);
       for (const SeriesResult& series : figure.series)
         if (series.spec.model == model) {
-          const std::string& name = is_curve ? series.spec.part : series.spec.policy;
+          const bool is_of_part = is_curve || !series.spec.part.empty();
+          const std::string& name = is_of_part ? series.spec.part : series.spec.policy;
           add(chart, series, name,
-              is_curve ? static_cast<unsigned>(chart.lines.size()) * 3 + 2 : place_of(designs, name));
+              is_of_part ? (place_of(parts_of(figure), name) * 3 + 2) % kColours : place_of(designs, name));
         }
       text += panel(model, svg_of(chart));
     }

@@ -15,8 +15,9 @@ namespace spillway {
 // A paper's evaluation as data: its models, its figures, and its claims with the rules that judge them.
 
 struct PaperModel {
-  std::string id;      // "BERT-256", as in figures
-  std::string folder;  // of its trace, as the public artifact names it
+  std::string id;             // "BERT-256", as in figures
+  std::string folder;         // of its trace, as the public artifact names it
+  std::string unscaled = {};  // if set: the model whose trace it is without times stretched to what was published
 };
 
 // One value of a figure: what is simulated, and what was published.
@@ -36,14 +37,14 @@ struct SeriesSpec {
   std::optional<double> published_seen = {};  // what the paper says of a TraceMeasure
 };
 
-enum class ChartKind : std::uint8_t { bars, stacked_bars, lines, curves };
+enum class ChartKind : std::uint8_t { bars, stacked_bars, lines, curves, scatter };
 
 struct FigureSpec {
   std::string id;  // "11"
   std::string title, unit;
   ChartKind chart = ChartKind::bars;
   std::string x_title = {};
-  bool x_is_logarithmic = false;
+  bool x_is_logarithmic = false, y_is_logarithmic = false;
   bool one_panel = false;         // else one for each model
   std::string relative_to = {};   // a point's label: values are percent of that one's
   std::string speedup_over = {};  // a policy of the figure: values are its time, divided by the time of each
@@ -62,7 +63,8 @@ struct FigureSpec {
 // All true: the claim holds. Some: it holds in part. None: it does not hold. A statement of each model counts once a
 // model. Without a bound of its own a statement's bound is the same formula over what was published.
 enum class Relation : std::uint8_t { near, at_least, at_most, within, fails };
-enum class Over : std::uint8_t { each_model, mean_of_models, most_of_models };  // means are geometric
+// Means are geometric, of the points that are worst for the relation. The most is over all points.
+enum class Over : std::uint8_t { each_model, mean_of_models, most_of_models };
 
 struct StatementSpec {
   std::string what;            // "G10 / DeepUM+"
@@ -90,6 +92,7 @@ struct ReasonSpec {
   std::string base_instead = {};            // in place of the policy that the figure compares with
   std::vector<std::string> overrides = {};  // of the machine
   std::uint32_t estimates_percent = 100;    // what kernels take of estimated times
+  std::uint32_t bytes_percent = 100;        // how large tensors of a dry run are
   std::vector<std::string> only = {};       // models; empty: all that are at hand
 };
 

@@ -35,18 +35,19 @@ bool has_series(const FigureSpec& figure, const std::string& policy, const std::
 void check_claim(const ClaimSpec& claim, const Paper& paper) {
   SCOPED_TRACE(claim.id);
   EXPECT_FALSE(claim.claim.empty() || claim.published.empty());
-  if (!claim.needs.empty()) return;
+  EXPECT_FALSE(claim.statements.empty() && claim.needs.empty());
+  if (claim.statements.empty()) return;
   const auto figure = std::ranges::find(paper.figures, claim.figure, &FigureSpec::id);
   ASSERT_NE(figure, paper.figures.end()) << claim.figure;
-  EXPECT_FALSE(claim.statements.empty());
   for (const StatementSpec& one : claim.statements) {
     EXPECT_TRUE(has_series(*figure, one.policy, one.part, one.at)) << one.what;
     if (!one.over.empty()) {
       EXPECT_TRUE(has_series(*figure, one.over, one.over_part.empty() ? one.part : one.over_part, one.at)) << one.what;
     }
     for (const std::string& model : one.only)
-      EXPECT_NE(std::ranges::find(paper.models, model, &PaperModel::id), paper.models.end()) << model;
+      EXPECT_NE(std::ranges::find(figure->series, model, &SeriesSpec::model), figure->series.end()) << model;
   }
+  EXPECT_TRUE(claim.reasons.empty() || figure->relative_to.empty()) << "a reason is not in percent of another point";
   for (const ReasonSpec& one : claim.reasons) {
     EXPECT_TRUE(has_series(*figure, one.policy, one.part, one.at)) << one.text;
     check_experiment({.model = "", .policy = one.instead.empty() ? "uvm" : one.instead, .overrides = one.overrides});

@@ -17,11 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string trace_path(const PaperModel& model, const std::string& folder) {
+// The first of the folders that has one of the names. Nothing if none has.
+std::string first_path(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
   std::error_code none;
-  const std::array<std::string, 3> names{model.folder, model.id + ".trace", model.id + ".trace.zst"};
-  for (const std::string& name : names)
-    if (const fs::path path = fs::path(folder) / name; fs::exists(path, none)) return path.string();
+  for (const std::string& folder : folders)
+    for (const std::string& name : names)
+      if (const fs::path path = fs::path(folder) / name; fs::exists(path, none)) return path.string();
+  return "";
+}
+
+// Measured times before estimates, and those stretched to what was published before the others.
+std::string trace_path(const PaperModel& model, const std::vector<std::string>& folders) {
+  const auto files = [](const std::string& name) { return std::vector{name + ".trace", name + ".trace.zst"}; };
+  if (!model.unscaled.empty()) return first_path(folders, files(model.unscaled));
+  for (const auto& names : {std::vector{model.folder}, files("scaled/" + model.id), files(model.id)})
+    if (const std::string path = first_path(folders, names); !path.empty()) return path;
   return "";
 }
 
@@ -72,8 +82,9 @@ Result<> select(Paper& paper, const std::string& figure) {
   std::erase_if(paper.figures, [&](const FigureSpec& one) { return !is_asked_for(one.id, figure); });
   std::erase_if(paper.claims, [&](const ClaimSpec& one) { return !is_asked_for(one.figure, figure); });
   if (paper.figures.empty() && paper.claims.empty())
-    return fail(Errc::usage, fmt::format("--figure: {} has no figure '{}' here; there are {}", paper.name, figure,
-                                         fmt::join(ids, ", ")));
+    return fail(Errc::usage, fmt::format("{} has no {}{} here; there are figures and tables (T) {}", paper.name,
+                                         figure.starts_with('T') ? "table " : "figure ",
+                                         figure.starts_with('T') ? figure.substr(1) : figure, fmt::join(ids, ", ")));
   return {};
 }
 
@@ -91,12 +102,14 @@ Result<Paper> paper_by_name(std::string_view name) {
   return fail(Errc::usage, fmt::format("no paper '{}' is known; there is {}", name, paper_names()));
 }
 
-Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) {
-  TracesAtHand at_hand{.folder = folder, .traces = {}, .paths = {}, .absent = {}};
+Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::string>& folders) {
+  TracesAtHand at_hand{.folders = folders, .traces = {}, .paths = {}, .absent = {}};
   for (const PaperModel& model : paper.models) {
-    const std::string path = trace_path(model, folder);
+    const std::string path = trace_path(model, folders);
+    const auto stretched = at_hand.paths.find(model.unscaled);
+    if (!path.empty() && stretched != at_hand.paths.end() && stretched->second == path) continue;
     if (path.empty()) {
-      at_hand.absent.push_back(model.id);
+      if (model.unscaled.empty()) at_hand.absent.push_back(model.id);
       continue;
     }
     TRY(LoadedTrace loaded, read_trace(path));
@@ -104,16 +117,13 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder) 
     at_hand.paths.emplace(model.id, path);
   }
   if (at_hand.traces.empty()) {
-    std::vector<std::string> names;
-    for (const PaperModel& model : paper.models) names.push_back(model.folder);
-    const bool is_published = std::ranges::any_of(paper.models, [](const auto& one) { return one.folder != one.id; });
-    return fail(Errc::bad_input,
-                fmt::format("--traces: {} has no trace of {}; {}", folder, paper.name,
-                            is_published
-                                ? fmt::format("the public artifact's are folders {}, with a kernels.config each",
-                                              fmt::join(names, ", "))
-                                : fmt::format("make some with examples/models/traces.py {} -o DIR, called {}.trace.zst",
-                                              paper.name, fmt::join(names, ".trace.zst, "))));
+    const PaperModel& first = paper.models.front();
+    return fail(
+        Errc::bad_input,
+        fmt::format("--traces: {} has no trace of {}, such as {}.trace.zst{}; examples/models/traces.py {} -o DIR "
+                    "makes them",
+                    fmt::join(folders, ", "), paper.name, first.id,
+                    first.folder == first.id ? "" : fmt::format(", or {}/kernels.config", first.folder), paper.name));
   }
   return at_hand;
 }

@@ -13,14 +13,15 @@ namespace spillway {
 std::string paper_names();
 Result<Paper> paper_by_name(std::string_view name);
 
-// Traces of a paper's models, read from a folder: the artifact's (FOLDER/kernels.config.zst), or MODEL.trace[.zst].
+// Traces of a paper's models, read from folders: the artifact's (MODEL/kernels.config.zst), or MODEL.trace[.zst]. Those
+// in a folder's folder "scaled" have estimated times that are stretched to published ones, and come before others.
 struct TracesAtHand {
-  std::string folder;
+  std::vector<std::string> folders;
   Traces traces;
   std::map<std::string, std::string> paths;  // by model
   std::vector<std::string> absent;           // models
 };
-Result<TracesAtHand> read_traces(const Paper& paper, const std::string& folder);
+Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::string>& folders);
 
 // How the verdicts are under another assumption.
 struct Variation {

@@ -89,8 +89,8 @@ Json json_of(const JudgedClaim& claim, const Reproduction& reproduction) {
             {"ours", is_judged ? Json(ours_text(claim)) : Json(nullptr)},
             {"verdict", to_text(claim.verdict)},
             {"reason", reason_text(claim, unit)},
-            {"command", is_judged ? Json(command_for(claim.experiments, reproduction.at_hand, reproduction.paper,
-                                                     claim.spec.figure))
+            {"command", is_judged ? Json(commands_for(claim.experiments, reproduction.at_hand, reproduction.paper,
+                                                      claim.spec.figure))
                                   : Json(nullptr)},
             {"machine", claim.experiments.empty() ? Json(nullptr) : Json(machines_text(claim.experiments))},
             {"inputs", is_judged ? inputs_of(claim.experiments, reproduction.at_hand) : Json::array()},

@@ -70,7 +70,7 @@ std::string to_table(const Reproduction& reproduction) {
   std::string text = fmt::format("{}\n\n", reproduction.paper.title);
   if (!reproduction.at_hand.absent.empty())
     text += fmt::format("No trace of {} in {}.\n\n", fmt::join(reproduction.at_hand.absent, ", "),
-                        printable(reproduction.at_hand.folder));
+                        printable(fmt::format("{}", fmt::join(reproduction.at_hand.folders, ", "))));
   for (const FigureResult& figure : reproduction.figures) text += figure_text(figure) + "\n";
   Table verdicts({{"claim", Align::left}, {"figure"}, {"verdict", Align::left}});
   for (const JudgedClaim& claim : reproduction.claims)

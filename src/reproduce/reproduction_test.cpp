@@ -15,7 +15,7 @@ constexpr std::size_t kDearerFaults = 1;  // the place of "a page fault costs tw
 TracesAtHand one_trace() {
   Trace trace = random_trace(3);
   const std::string hash = trace_hash(*to_json(trace));
-  TracesAtHand at_hand{.folder = "traces", .traces = {}, .paths = {{"m", "traces/m.trace"}}, .absent = {}};
+  TracesAtHand at_hand{.folders = {"traces"}, .traces = {}, .paths = {{"m", "traces/m.trace"}}, .absent = {}};
   at_hand.traces.emplace("m", LoadedTrace{.trace = std::move(trace), .hash = hash});
   return at_hand;
 }

@@ -131,10 +131,11 @@ Result<std::string> key_of(const Experiment& experiment, const Traces& traces, c
     jobs.push_back(fmt::format("{}+{}", traces.at(job.model).hash, job.after));
   for (const std::string& model : experiment.learned_from) teachers.push_back(traces.at(model).hash);
   return fmt::format(
-      "trace={} machine={} policy={} noise={} estimates={} iterations={} beside={} learned={} budget={} program={}",
+      "trace={} machine={} policy={} noise={} estimates={} bytes={} iterations={} beside={} learned={} budget={} "
+      "program={}",
       traces.at(experiment.model).hash, machine.hash, text_of(policy), experiment.noise_percent,
-      experiment.estimates_percent, experiment.iterations, fmt::join(jobs, ","), fmt::join(teachers, ","),
-      experiment.budget_of, program);
+      experiment.estimates_percent, experiment.bytes_percent, experiment.iterations, fmt::join(jobs, ","),
+      fmt::join(teachers, ","), experiment.budget_of, program);
 }
 
 Result<Outcome> run_experiment(const Experiment& experiment, const Traces& traces, Predictors& predictors) {

@@ -87,17 +87,19 @@ TEST_F(RunnerTest, WhatChangesAResultIsSimulatedAnew) {
 
 TEST_F(RunnerTest, OtherJobsOrTimesOrBudgetsAreOtherExperiments) {
   const Experiment first{.model = "one", .policy = "tensile:shrink=1", .machine = "a6000", .iterations = 2};
-  Experiment longer = first, beside = first, later = first, learned = first, budget = first, estimates = first;
+  Experiment longer = first, beside = first, later = first, learned = first, budget = first, estimates = first,
+             bytes = first;
   longer.iterations = 3;
   beside.beside = {{"two"}};
   later.beside = {{"two", 1}};
   learned.learned_from = {"two"};
   budget.budget_of = "vdnn";
   estimates.estimates_percent = 200;
+  bytes.bytes_percent = 200;
   EXPECT_EQ(run({first}, 1).count.simulated, 1u);
-  for (const Experiment& other : {longer, beside, later, learned, budget, estimates})
+  for (const Experiment& other : {longer, beside, later, learned, budget, estimates, bytes})
     EXPECT_EQ(run({other}, 1).count.simulated, 1u);
-  EXPECT_EQ(run({longer, beside, later, learned, budget, estimates}, 2).count.from_cache, 6u);
+  EXPECT_EQ(run({longer, beside, later, learned, budget, estimates, bytes}, 2).count.from_cache, 7u);
 }
 
 TEST_F(RunnerTest, JobsShareTheDevice) {
@@ -161,12 +163,15 @@ TEST_F(RunnerTest, OnlyEstimatesAreStretched) {
   for (Kernel& kernel : trace.kernels) kernel.gap = Nanos{};
   trace.estimated = "";
   const Experiment experiment{.model = "one", .policy = "ideal"};
-  Experiment twice = experiment;
+  Experiment twice = experiment, larger = experiment;
   twice.estimates_percent = 200;
+  larger.bytes_percent = 200;
   RunResult result = run({experiment, twice}, 1, "measured");
   EXPECT_EQ(result.outcomes.at(twice).ideal_seconds, result.outcomes.at(experiment).ideal_seconds);
   trace.estimated = "roofline, a100";
-  result = run({experiment, twice}, 1, "estimated");
+  result = run({experiment, twice, larger}, 1, "estimated");
+  EXPECT_EQ(result.outcomes.at(larger).ideal_seconds, result.outcomes.at(experiment).ideal_seconds);
+  EXPECT_GT(result.outcomes.at(larger).peak, result.outcomes.at(experiment).peak);
   EXPECT_NEAR(result.outcomes.at(twice).ideal_seconds, 2 * result.outcomes.at(experiment).ideal_seconds, 1e-6);
 }
 

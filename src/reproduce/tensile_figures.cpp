@@ -223,7 +223,6 @@ FigureSpec batches(std::string id, std::string title, const Part& part) {
                     .unit = "% of batch 4",
                     .chart = ChartKind::lines,
                     .x_title = "batch",
-                    .x_is_logarithmic = true,
                     .relative_to = "batch 4",
                     .note = "The paper has this as a drawing. Plans are of exact times.",
                     .series = {}};

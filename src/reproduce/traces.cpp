@@ -10,8 +10,14 @@ bool are_at_hand(const Experiment& experiment, const Traces& traces) {
 
 Trace played_trace(Trace trace, const Experiment& experiment) {
   if (trace.estimated.empty()) return trace;
-  for (Kernel& kernel : trace.kernels)
+  const auto scaled = [&](Bytes bytes) { return Bytes{bytes.value * experiment.bytes_percent / 100}; };
+  for (Tensor& tensor : trace.tensors) tensor.bytes = scaled(tensor.bytes);
+  for (Kernel& kernel : trace.kernels) {
     kernel.duration.value = kernel.duration.value * experiment.estimates_percent / 100;
+    for (std::vector<Access>* accesses : {&kernel.reads, &kernel.writes})
+      for (Access& access : *accesses)
+        access = {access.tensor, scaled(access.begin), scaled(access.end), access.sparse};
+  }
   return trace;
 }
 

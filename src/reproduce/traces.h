@@ -13,7 +13,7 @@ using Traces = std::map<std::string, LoadedTrace>;  // by model
 // Whether all traces that it needs are there.
 bool are_at_hand(const Experiment& experiment, const Traces& traces);
 
-// The trace with kernels' times as the experiment has them.
+// The trace with kernels' times and tensors' sizes as the experiment has them.
 Trace played_trace(Trace trace, const Experiment& experiment);
 
 }  // namespace spillway
