@@ -1,12 +1,15 @@
 // Journals: any bytes are an error or records, and whatever the records say that happened, the replay refuses it or the
 // decision code can answer. A picture of it stays within its time. The records are taken as they are too: most
 // mutations of compressed bytes are none.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/check.h"
+#include "journal/iteration_ends.h"
 #include "journal/journal_file.h"
 #include "journal/replay.h"
 #include "journal/run_names.h"
@@ -22,8 +25,12 @@ void read(std::string_view bytes) {
     CHECK(!journal.error().message.empty());
     return;
   }
+  IterationEnds ends;
+  if (auto survey = JournalReader::open_bytes(bytes, "input"))
+    for (auto record = survey->next(); record && *record; record = survey->next())
+      if (const auto* ended = std::get_if<IterationEnded>(&**record)) ends.take(*ended);
   const RunNames names(nullptr);
-  RunRecorder recorder({}, names);
+  RunRecorder recorder({.last = std::max<std::uint64_t>(ends.count(), 1)}, ends, names);
   const auto done = replay(*journal, {.before = 2, .most_blocks = 4096, .observer = &recorder});
   if (const auto timeline = recorder.finish())
     for (const PlayedKernel& kernel : timeline->kernels) CHECK(kernel.end <= timeline->iteration);

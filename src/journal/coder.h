@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "executor/machine.h"
 #include "executor/migration.h"
+#include "journal/iteration_ended.h"
 #include "memory/tier.h"
 
 namespace spillway {
@@ -30,6 +31,7 @@ namespace spillway {
 
 inline constexpr Tier last_value(Tier) { return Tier::ssd; }
 inline constexpr Urgency last_value(Urgency) { return Urgency::plan; }
+inline constexpr IterationEnded::Place last_value(IterationEnded::Place) { return IterationEnded::Place::first; }
 inline constexpr Failure::Kind last_value(Failure::Kind) { return Failure::Kind::unreadable; }
 
 // Appends values to a text: whole numbers with 7 bits in each byte, the lowest first and the highest bit set in all but

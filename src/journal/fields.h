@@ -19,17 +19,16 @@ void fields(auto& code, IsOneOf<KernelQueued, KernelDone, Adopted, MoveDone, Lau
   auto& [a] = one;
   code(a);
 }
-void fields(
-    auto& code,
-    IsOneOf<BlockRange, LaunchId, Freed, MoveFailed, Discard, Timer, Failure, Foresight::Row, Asked, Named> auto& one) {
+void fields(auto& code, IsOneOf<BlockRange, LaunchId, Freed, MoveFailed, Discard, Timer, Failure, Foresight::Row, Asked,
+                                Named, IterationEnded> auto& one) {
   auto& [a, b] = one;
   code(a, b);
 }
-void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions> auto& one) {
+void fields(auto& code, IsOneOf<BlockRun, ExecutorOptions, Told> auto& one) {
   auto& [a, b, c] = one;
   code(a, b, c);
 }
-void fields(auto& code, IsOneOf<BlockAccess, Told> auto& one) {
+void fields(auto& code, IsOneOf<BlockAccess> auto& one) {
   auto& [a, b, c, d] = one;
   code(a, b, c, d);
 }

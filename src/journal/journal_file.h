@@ -19,7 +19,7 @@ struct ZSTD_CCtx_s;
 namespace spillway {
 
 inline constexpr std::string_view kJournalMagic = "spillway-journal ";
-inline constexpr unsigned kJournalVersion = 8;
+inline constexpr unsigned kJournalVersion = 9;
 inline constexpr const char* kJournalName = "run.journal";  // in the folder of `spillway run --record`
 inline constexpr Bytes kMostRecordBytes = 8_MiB;
 

@@ -32,8 +32,8 @@ std::string name_of(OnlineMaker make) {
 
 }  // namespace
 
-JournalObserver::JournalObserver(JournalFile& file, const Beginnings& beginnings, Circumstances circumstances)
-    : file_(file), circumstances_(std::move(circumstances)) {
+JournalObserver::JournalObserver(JournalFile& file, const Beginnings& beginnings, std::function<Nanos()> ago)
+    : file_(file), ago_(std::move(ago)) {
   const PageTable& table = beginnings.table;
   const PerTier<Bytes> capacity{table.capacity(Tier::device), table.capacity(Tier::host), table.capacity(Tier::ssd)};
   write<Beginning>(Beginning{std::string(kVersion), capacity, block_runs(table), beginnings.options,
@@ -51,9 +51,7 @@ void JournalObserver::write(const T&... fields_of_record) {
 
 void JournalObserver::told(const Stamped& event) {
   CHECK(event.at >= last_);
-  const auto& [iterations, ago] = circumstances_;
-  write<Told>(event.at - std::exchange(last_, event.at), ago ? ago() : Nanos{}, iterations ? iterations() : 0,
-              event.what);
+  write<Told>(event.at - std::exchange(last_, event.at), ago_ ? ago_() : Nanos{}, event.what);
 }
 
 void JournalObserver::asked(std::span<const Command> commands, const std::optional<Failure>& failure) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,12 +21,8 @@ class JournalObserver final : public Observer {
     OnlineMaker online = nullptr;  // null: none
     Bytes online_device;
   };
-  // Asked of each event. `file` outlives it.
-  struct Circumstances {
-    std::function<std::uint64_t()> iterations = {};  // of the script have ended; nothing: none is counted
-    std::function<Nanos()> ago = {};                 // the event happened before it is told; nothing: none did
-  };
-  JournalObserver(JournalFile& file, const Beginnings& beginnings, Circumstances circumstances);
+  // `ago`, asked of each event: so long before it is told it happened; nothing: none did. `file` outlives it.
+  JournalObserver(JournalFile& file, const Beginnings& beginnings, std::function<Nanos()> ago = {});
 
   void told(const Stamped& event) override;
   void asked(std::span<const Command> commands, const std::optional<Failure>& failure) override;
@@ -37,7 +32,7 @@ class JournalObserver final : public Observer {
   void write(const T&... fields_of_record);
 
   JournalFile& file_;
-  Circumstances circumstances_;
+  std::function<Nanos()> ago_;
   std::string record_;
   Nanos last_;
 };

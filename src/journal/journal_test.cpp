@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/files.h"
+#include "journal/iteration_ends.h"
 #include "journal/journal_file.h"
 #include "journal/ledger.h"
 #include "journal/random_run.h"
@@ -45,7 +46,8 @@ class JournalTest : public testing::Test {
     const auto file = journal(std::move(options));
     JournalledExecutor executor(*file,
                                 {.migration = {.keeps_copies = seed % 3 == 0, .keep_dead_blocks = seed % 2 == 0}},
-                                {online ? make_deepum : nullptr, kBlockBytes * 16}, [] { return 3; });
+                                {online ? make_deepum : nullptr, kBlockBytes * 16});
+    for (const std::uint64_t at : {1, 2, 3}) write(*file, IterationEnded{.at = {at}});
     executor.play(RandomRun(seed), events);
     file->flush(kPatience);
     return bytes();
@@ -86,7 +88,7 @@ TEST_F(JournalTest, RandomRunsReplayWithoutADifference) {
     RC_ASSERT(!replay.difference);
     RC_ASSERT(replay.events <= events && replay.events > 0);
     RC_ASSERT(replay.end == Replay::End::failed || replay.events == events);
-    RC_ASSERT(replay.iterations == 3);
+    RC_ASSERT(replay.iterations == 3 && replay.last.back().iterations == 3);
     RC_ASSERT(!replay.cut_off);
   }));
 }
@@ -331,6 +333,19 @@ TEST_F(JournalTest, WhatNoMachineTellsIsRefused) {
   EXPECT_TRUE(with(MoveDone{{9'999}}).contains("move 9999 is not under way"));
 }
 
+TEST_F(JournalTest, IterationsThatEndInNoOrderAreRefused) {
+  using enum IterationEnded::Place;
+  IterationEnds ends;
+  EXPECT_TRUE(ends.take({last, {5}})) << "the journal may have begun after it";
+  EXPECT_FALSE(ends.take({next, {4}}));
+  EXPECT_TRUE(ends.take({next, {5}}));
+  EXPECT_EQ(ends.before({5}), 0u);
+  EXPECT_EQ(ends.before({6}), 2u);
+  EXPECT_TRUE(why_none(rewritten(record(9, 50, false), [&](Record& record) {
+                if (auto* ended = std::get_if<IterationEnded>(&record)) ended->at = Nanos{9 - ended->at.value};
+              })).contains("an iteration ends before an earlier one"));
+}
+
 TEST_F(JournalTest, WhatAnExecutorCannotTellApartIsRefused) {
   const auto plan_of = [](std::uint32_t kernels) {
     return std::make_shared<FollowedPlan>(FollowedPlan{.id = {1}, .kernels = kernels});
@@ -349,9 +364,9 @@ TEST_F(JournalTest, WhatAnExecutorCannotTellApartIsRefused) {
 
 TEST_F(JournalTest, WhatIsNoJournalIsRefusedWithARemedy) {
   EXPECT_TRUE(why_none("").contains("is no journal"));
-  EXPECT_TRUE(why_none("spillway-journal 7\n").contains("is a journal of version '7'"));
-  EXPECT_TRUE(why_none("spillway-journal 8\n").contains("does not say what the run began with"));
-  EXPECT_TRUE(why_none("spillway-journal 8\nzzzz").contains("damaged"));
+  EXPECT_TRUE(why_none("spillway-journal 8\n").contains("is a journal of version '8'"));
+  EXPECT_TRUE(why_none("spillway-journal 9\n").contains("does not say what the run began with"));
+  EXPECT_TRUE(why_none("spillway-journal 9\nzzzz").contains("damaged"));
   std::string flipped = record(10, 500, true);
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 0x10);
   why_none(flipped);  // An error or none, but no crash.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executor/observed_executor.h"
+#include "journal/iteration_ends.h"
 #include "journal/journal_file.h"
 #include "journal/journal_observer.h"
 #include "journal/kernel_names.h"
@@ -29,7 +30,7 @@ PageTable small_table() {
 // A run of one thread on a device of two blocks, with its journal. Tensor N is block N, and its label is N + 1.
 class SmallRun {
  public:
-  SmallRun() : file_(start(path_)), names_(*file_), journal_(*file_, beginnings(), circumstances()) {}
+  SmallRun() : file_(start(path_)), names_(*file_), journal_(*file_, beginnings(), [this] { return ago_; }) {}
   ~SmallRun() { std::filesystem::remove(path_); }
 
   void tell(std::uint64_t at, const Event& event, std::uint64_t ago = 0) {
@@ -66,7 +67,9 @@ class SmallRun {
     return timeline ? *std::move(timeline) : RunTimeline{};
   }
 
-  std::uint64_t iterations = 0;
+  void iteration_ends(std::uint64_t at, IterationEnded::Place place = IterationEnded::Place::next) {
+    write(*file_, IterationEnded{place, Nanos{at}});
+  }
   KernelNames& names() { return names_; }
   const std::string& path() const { return path_; }
 
@@ -77,9 +80,6 @@ class SmallRun {
     return std::move(*file);
   }
   JournalObserver::Beginnings beginnings() const { return {.table = table_, .options = options_, .online_device = {}}; }
-  JournalObserver::Circumstances circumstances() {
-    return {[this] { return iterations; }, [this] { return ago_; }};
-  }
 
   const std::string path_ = testing::TempDir() + "spillway-played-" + std::to_string(::getpid());
   const PageTable table_ = small_table();
@@ -179,12 +179,11 @@ TEST(PlayedRun, AThreadWithoutAKernelFaultsForTheOnlyOneThatRunsOrForItself) {
 TEST(PlayedRun, ShowsTheIterationsThatAreAskedFor) {
   SmallRun run;
   run.make(500, 0);
-  for (const std::uint64_t iteration : {0, 1, 2}) {
-    run.iterations = iteration;
-    run.ready(1'000 * (iteration + 1), 0, 7);
-    run.done(1'000 * (iteration + 1) + 500);
+  for (const std::uint64_t begin : {1'000, 2'000, 3'000}) {
+    run.ready(begin, 0, 7);
+    run.done(begin + 500);
+    run.iteration_ends(begin + 600);
   }
-  run.iterations = 3;
   run.tell(9'000, Freed{{0}, {{0}, 1}});
   const RunTimeline all = run.played();
   EXPECT_EQ(all.kernels.size(), 3u);
@@ -192,17 +191,85 @@ TEST(PlayedRun, ShowsTheIterationsThatAreAskedFor) {
   EXPECT_EQ(all.heading, "a run of 3 iterations");
   ASSERT_EQ(all.marks.size(), 4u);
   EXPECT_EQ(all.marks[1].text, "iteration 2");
+  EXPECT_EQ(all.marks[1].at, Nanos{1'100}) << "when the first one ended, and not when something was told after it";
   EXPECT_EQ(all.marks[3].text, "the rest");
   const RunTimeline second = run.played({.iterations = IterationRange{2, 2}});
   EXPECT_EQ(second.kernels.size(), 1u);
   EXPECT_EQ(second.heading, "iteration 2 of 3 of a run");
-  EXPECT_EQ(second.iteration, Nanos{1'000}) << "until the next one begins";
+  EXPECT_EQ(second.iteration, Nanos{1'000}) << "from the end of the one before to its own";
   EXPECT_EQ(second.tensors[0].bytes, kBlockBytes) << "what lives is there from the start";
+  const RunTimeline rest = run.played({.iterations = IterationRange{4, 4}});
+  EXPECT_TRUE(rest.kernels.empty());
+  EXPECT_EQ(rest.heading, "the rest of a run, after its last iteration");
   const RunTimeline last = run.played({.most_kernels = 2});
   EXPECT_EQ(last.kernels.size(), 2u);
   EXPECT_EQ(last.heading, "iterations 2 to 3 of 3 of a run");
   EXPECT_FALSE(last.notes.empty()) << "it says that some are left out";
   EXPECT_FALSE(played_run(run.path(), {.iterations = IterationRange{7, 8}}));
+}
+
+// What seemed to be iterations, until the first optimizer step, were none; several optimizers' steps make one.
+TEST(PlayedRun, IterationsAreThoseOfTheReport) {
+  using enum IterationEnded::Place;
+  SmallRun run;
+  run.make(500, 0);
+  const auto kernel_until = [&](std::uint64_t end, IterationEnded::Place place) {
+    run.ready(end - 500, 0, 7);
+    run.done(end - 100);
+    run.iteration_ends(end, place);
+  };
+  kernel_until(1'000, next);
+  kernel_until(2'000, next);
+  kernel_until(3'000, first);
+  kernel_until(4'000, next);
+  kernel_until(5'000, last);
+  run.tell(9'000, Freed{{0}, {{0}, 1}});
+  const RunTimeline all = run.played();
+  EXPECT_EQ(all.heading, "a run of 2 iterations");
+  ASSERT_EQ(all.marks.size(), 3u);
+  EXPECT_EQ(all.marks[1].at, Nanos{2'500});
+  EXPECT_EQ(all.marks[2].at, Nanos{4'500});
+  EXPECT_EQ(run.played({.iterations = IterationRange{1, 1}}).kernels.size(), 3u);
+  EXPECT_EQ(run.played({.iterations = IterationRange{2, 2}}).kernels.size(), 2u);
+  EXPECT_EQ(run.played({.most_kernels = 2}).heading, "iteration 2 of 2 of a run");
+  EXPECT_EQ(run.played({.most_kernels = 1}).heading, "iteration 2 of 2 of a run") << "one at least";
+}
+
+TEST(PlayedRun, IterationsThatAreToldOfTogetherAreToldApart) {
+  SmallRun run;
+  run.make(1'000, 0);
+  for (const std::uint64_t begin : {2'000, 3'000, 5'000}) {
+    run.ready(9'000, 0, 7, 9'000 - begin);
+    run.done(9'000, 9'000 - begin - 400);
+    run.iteration_ends(begin + 500);
+    if (begin == 3'000) run.iteration_ends(4'500);  // Nothing of it concerns memory.
+  }
+  run.tell(9'500, Freed{{0}, {{0}, 1}});
+  const RunTimeline all = run.played();
+  ASSERT_EQ(all.marks.size(), 5u);
+  EXPECT_EQ(all.marks[1].at, Nanos{1'500});
+  EXPECT_EQ(all.marks[3].at, Nanos{3'500});
+  const RunTimeline second = run.played({.iterations = IterationRange{2, 2}});
+  ASSERT_EQ(second.kernels.size(), 1u);
+  EXPECT_EQ(second.kernels[0].ready, Nanos{500});
+  EXPECT_EQ(second.kernels[0].end, Nanos{900});
+  EXPECT_EQ(second.iteration, Nanos{1'000});
+  const RunTimeline third = run.played({.iterations = IterationRange{3, 3}});
+  EXPECT_TRUE(third.kernels.empty());
+  EXPECT_EQ(third.iteration, Nanos{1'000});
+  EXPECT_EQ(third.heading, "iteration 3 of 4 of a run");
+}
+
+// A process that was killed may have told the journal's thread more than its loop knew.
+TEST(PlayedRun, AnIterationAfterTheJournalsLastEventIsRefused) {
+  SmallRun run;
+  run.make(500, 0);
+  run.iteration_ends(1'000);
+  run.iteration_ends(2'000);
+  ASSERT_EQ(run.played().marks.size(), 1u);
+  const auto none = played_run(run.path(), {.iterations = IterationRange{2, 2}});
+  ASSERT_FALSE(none);
+  EXPECT_TRUE(none.error().message.ends_with("it ends before its iteration 2")) << none.error().message;
 }
 
 // The trace of an iteration of two kernels: the first reads w, the second reads x.
@@ -251,8 +318,8 @@ TEST(PlayedRun, AnyRunIsATimeline) {
     {
       auto file = JournalFile::start({.path = path});
       ASSERT_TRUE(file);
-      std::uint64_t told = 0;
-      JournalledExecutor executor(**file, {}, {}, [&] { return ++told / 100; });
+      JournalledExecutor executor(**file);
+      for (const std::uint64_t at : {1'200'000, 1'500'000, 1'900'000}) write(**file, IterationEnded{.at = {at}});
       executor.play(RandomRun(seed), 600);
       (*file)->flush(kUntilFlushed);
     }

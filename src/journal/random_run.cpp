@@ -128,11 +128,10 @@ void RandomRun::play(ObservedExecutor& executor, std::uint32_t events) {
   }
 }
 
-JournalledExecutor::JournalledExecutor(JournalFile& file, ExecutorOptions options, LooksAhead online,
-                                       std::function<std::uint64_t()> iterations)
-    : journal_(file,
-               {.table = RandomRun::table(), .options = options, .online = online.make, .online_device = online.device},
-               {.iterations = std::move(iterations), .ago = {}}),
+JournalledExecutor::JournalledExecutor(JournalFile& file, ExecutorOptions options, LooksAhead online)
+    : journal_(
+          file,
+          {.table = RandomRun::table(), .options = options, .online = online.make, .online_device = online.device}),
       executor_(RandomRun::table(), options, online.make != nullptr ? online.make(online.device, {}) : nullptr,
                 {&journal_}) {}
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <random>
 #include <vector>
@@ -51,8 +50,7 @@ struct LooksAhead {
 // An executor for it, with its journal.
 class JournalledExecutor {
  public:
-  explicit JournalledExecutor(JournalFile& file, ExecutorOptions options = {}, LooksAhead online = {},
-                              std::function<std::uint64_t()> iterations = {});
+  explicit JournalledExecutor(JournalFile& file, ExecutorOptions options = {}, LooksAhead online = {});
   void play(RandomRun& run, std::uint32_t events) { run.play(executor_, events); }
   void play(RandomRun&& run, std::uint32_t events) { run.play(executor_, events); }
   void on(const Stamped& event, std::vector<Command>& out) { executor_.on(event, out); }

@@ -8,6 +8,7 @@
 
 #include "executor/executor.h"
 #include "executor/machine.h"
+#include "journal/iteration_ended.h"
 #include "memory/page_table.h"
 #include "plan/plan.h"
 
@@ -35,9 +36,8 @@ struct Beginning {
 
 // The executor was told something.
 struct Told {
-  Nanos since_last;              // after the event before it
-  Nanos ago;                     // it had happened so long before: nobody waited for it, and the loop slept
-  std::uint64_t iterations = 0;  // of the script, that had ended by then
+  Nanos since_last;  // after the event before it
+  Nanos ago;         // it had happened so long before: nobody waited for it, and the loop slept
   Event event;
 };
 
@@ -61,7 +61,7 @@ struct Named {
   std::string name;
 };
 
-using Record = std::variant<Beginning, Told, Asked, Stopped, ScriptEnded, Named>;
+using Record = std::variant<Beginning, Told, Asked, Stopped, ScriptEnded, Named, IterationEnded>;
 
 // What a table looks like before anything has happened, and back.
 std::vector<BlockRun> block_runs(const PageTable& table);

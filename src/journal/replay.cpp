@@ -12,6 +12,7 @@
 #include "executor/executor.h"
 #include "journal/coder.h"
 #include "journal/fields.h"
+#include "journal/iteration_ends.h"
 #include "journal/text_of.h"
 #include "policies/policies.h"
 
@@ -65,6 +66,7 @@ class Run {
   Result<bool> take(Stopped& stopped);
   Result<bool> take(ScriptEnded&);
   Result<bool> take(Named&) { return true; }
+  Result<bool> take(IterationEnded& ended);
   void remember(ReplayedEvent moment);
   std::string waiting_text(StreamId stream, const Ledger::Kernel& kernel) const;
 
@@ -72,6 +74,7 @@ class Run {
   Replay replay_;
   Executor executor_;
   Ledger ledger_;
+  IterationEnds ends_;
   std::vector<Command> commands_;  // that the last event led to
   bool answered_ = true;           // the journal's answer to the last event has been compared
   std::optional<Nanos> first_;
@@ -81,8 +84,8 @@ class Run {
 
 Result<bool> Run::take(Record& record) {
   // An event that led to nothing has no answer in the journal; nor has, maybe, the last one of a journal that stops.
-  // That the script has ended, and how it calls a kernel, is another thread's word, and may stand between an event and
-  // its answer.
+  // That the script or an iteration of it has ended, and how it calls a kernel, is another thread's word, and may stand
+  // between an event and its answer.
   if (std::holds_alternative<Told>(record) && !answered_ && !compare({})) return false;
   return std::visit([&](auto& what) { return take(what); }, record);
 }
@@ -99,12 +102,11 @@ Result<bool> Run::take(Told& told) {
   if (!first_) first_ = at_;
   ++replay_.events;
   replay_.time = at_ - *first_;
-  replay_.iterations = told.iterations;
   replay_.plans += std::holds_alternative<Adopted>(told.event);
   if (const auto good = ledger_.told(told.event, at_); !good)
     return fail(Errc::bad_input, fmt::format("event {}, '{}', cannot be: {}", replay_.events, text_of(told.event),
                                              good.error().message));
-  remember({replay_.events, replay_.time, replay_.iterations, text_of(told.event)});
+  remember({replay_.events, replay_.time, ends_.before(excess(at_, told.ago)), text_of(told.event)});
   if (options_.observer != nullptr && !options_.observer->told(at_, told, executor_.table())) return false;
   commands_.clear();
   executor_.on(told.event, commands_);
@@ -125,6 +127,12 @@ Result<bool> Run::take(Stopped& stopped) {
 
 Result<bool> Run::take(ScriptEnded&) {
   replay_.end = Replay::End::script_ended;
+  return true;
+}
+
+Result<bool> Run::take(IterationEnded& ended) {
+  if (!ends_.take(ended)) return fail(Errc::bad_input, "an iteration ends before an earlier one");
+  replay_.iterations = ends_.count();
   return true;
 }
 

@@ -26,21 +26,20 @@ Bytes bytes_of(BlockRange blocks, const PageTable& table) {
 
 }  // namespace
 
-RunRecorder::RunRecorder(IterationRange iterations, const RunNames& names) : wanted_(iterations), names_(names) {}
+RunRecorder::RunRecorder(IterationRange iterations, const IterationEnds& ends, const RunNames& names)
+    : wanted_(iterations),
+      ends_(ends),
+      names_(names),
+      after_(iterations.first > 1 ? std::optional(ends[iterations.first - 1]) : std::nullopt),
+      until_(iterations.last <= ends.count() ? ends[iterations.last] : Nanos{UINT64_MAX}) {}
 
 bool RunRecorder::told(Nanos at, const Told& event, const PageTable& table) {
-  now_ = at;
-  const bool is_next = event.iterations > iterations_;
-  iterations_ = std::max(iterations_, event.iterations);
-  if (iterations_ >= wanted_.last) {  // So many have ended: these are over.
-    is_over_ = true;
-    return false;
-  }
-  if (!has_begun_ && iterations_ + 1 >= wanted_.first) begin(at, table);
-  const Nanos happened = std::max(excess(at, event.ago), begin_);
-  if (has_begun_ && (is_next || result_.marks.empty()))
-    result_.marks.push_back({happened - begin_, fmt::format("iteration {}", iterations_ + 1)});
-  note(event.event, happened, table);
+  const Nanos happened = excess(at, event.ago);
+  if (!has_begun_ && (!after_ || happened > *after_)) begin(after_.value_or(happened), table);
+  now_ = std::max(std::min(at, until_), begin_);
+  iterations_ = std::max(iterations_, ends_.before(happened));
+  if (happened > until_) return false;  // All of them are over.
+  note(event.event, std::max(happened, begin_), table);
   return true;
 }
 
@@ -195,6 +194,7 @@ std::uint32_t RunRecorder::tensor_of(TensorId tensor, const Alive& alive, const 
 }
 
 void RunRecorder::asked(Nanos at, std::span<const Command> commands, const PageTable& table) {
+  at = std::min(at, until_);  // The loop may have slept until then.
   for (const Command& command : commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) {
       const auto running = running_.find(launch->launch);
@@ -214,6 +214,15 @@ void RunRecorder::asked(Nanos at, std::span<const Command> commands, const PageT
   levels_.note(at, table);
 }
 
+void RunRecorder::mark_iterations() {
+  std::vector<PlayedMark> marks;
+  for (std::uint64_t one = wanted_.first; one < wanted_.first + result_.iterations; ++one) {
+    const Nanos at = one > 1 ? excess(ends_[one - 1], begin_) : Nanos{};
+    marks.push_back({at, fmt::format("iteration {}", one)});
+  }
+  result_.marks.insert(result_.marks.begin(), marks.begin(), marks.end());
+}
+
 std::optional<RunTimeline> RunRecorder::finish() {
   if (!has_begun_) return std::nullopt;
   for (const auto& [stream, fault] : faults_) came(stream, fault, now_);
@@ -222,7 +231,8 @@ std::optional<RunTimeline> RunRecorder::finish() {
     done(std::move(one), now_);
   }
   result_.iteration = now_ - begin_;
-  result_.iterations = iterations_ + (is_over_ ? 0 : 1) - (wanted_.first - 1);
+  result_.iterations = std::min(iterations_ + 1, wanted_.last) - (wanted_.first - 1);
+  mark_iterations();
   result_.peak = levels_.peak();
   result_.levels = levels_.levels();
   result_.transfers = transfers_.until(now_);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "journal/iteration_ends.h"
 #include "journal/played_run.h"
 #include "journal/replay.h"
 #include "journal/run_names.h"
@@ -26,8 +27,8 @@ namespace spillway {
 // that (OpenMP's threads do); else numpy or Python's own code touches memory, and that is shown as a kernel of its own.
 class RunRecorder : public ReplayObserver {
  public:
-  // `names` outlives it.
-  RunRecorder(IterationRange iterations, const RunNames& names);
+  // All before the first one have ended. `ends` and `names` outlive it.
+  RunRecorder(IterationRange iterations, const IterationEnds& ends, const RunNames& names);
 
   bool told(Nanos at, const Told& event, const PageTable& table) override;
   void asked(Nanos at, std::span<const Command> commands, const PageTable& table) override;
@@ -51,6 +52,7 @@ class RunRecorder : public ReplayObserver {
   };
 
   void begin(Nanos at, const PageTable& table);
+  void mark_iterations();
   void note(const Event& event, Nanos at, const PageTable& table);
   void ready(const KernelReady& event, Nanos at);
   void done(Running one, Nanos at);
@@ -63,9 +65,12 @@ class RunRecorder : public ReplayObserver {
   std::string name_of(ExecutionId execution);
 
   const IterationRange wanted_;
+  const IterationEnds& ends_;
   const RunNames& names_;
 
-  bool has_begun_ = false, is_over_ = false;
+  const std::optional<Nanos> after_;  // the iterations before those ended then; nothing: there are none
+  const Nanos until_;                 // the last one ends, as far as is known
+  bool has_begun_ = false;
   Nanos begin_, now_;
   std::uint64_t iterations_ = 0;
   std::unordered_map<TensorId, Alive> alive_;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "journal/iteration_ended.h"
 #include "recorder/events.h"
 #include "runtime/run_figures.h"
 
@@ -15,13 +16,8 @@ namespace spillway {
 
 // An iteration that has ended, as it seems by now.
 struct CountedIteration {
-  enum class Place : std::uint8_t {
-    next,   // It comes after those before it.
-    last,   // The last one goes on: this is all of it.
-    first,  // Those before it were none.
-  };
-  Place place = Place::next;
-  IterationFigures figures;
+  IterationEnded ended;
+  IterationFigures figures;  // all of it
 };
 
 // Counts iterations as they end: from one optimizer step to the next; steps of several optimizers, each once, make
@@ -47,7 +43,7 @@ class Iterations {
       steps_.clear();
       begin_ = end_;
     }
-    using enum CountedIteration::Place;
+    using enum IterationEnded::Place;
     const auto place = is_first ? first : steps_.empty() ? next : last;
     steps_.push_back(written);
     end_ = {at, memory, kernels_};
@@ -56,7 +52,7 @@ class Iterations {
   CountedIteration backward_ended(Nanos at, const MemoryFigures& memory) {
     CHECK(steps_.empty());
     training_starts(at, memory);
-    return since(std::exchange(end_, {at, memory, kernels_}), CountedIteration::Place::next);
+    return since(std::exchange(end_, {at, memory, kernels_}), IterationEnded::Place::next);
   }
 
   // From the next iteration on: a plan of so many kernels that use or make managed memory, for as many steps; 0: none.
@@ -83,7 +79,7 @@ class Iterations {
     const bool has_most = kernels.planned > 0 && 2 * kernels.planned * plan_.steps > plan_.kernels * steps;
     return 2 * kernels.planned > kernels.all || has_most;
   }
-  CountedIteration since(const Moment& begin, CountedIteration::Place place) const {
+  CountedIteration since(const Moment& begin, IterationEnded::Place place) const {
     const std::uint64_t steps = std::max<std::uint64_t>(1, steps_.size());
     const Kernels kernels{.all = end_.kernels.all - begin.kernels.all,
                           .planned = end_.kernels.planned - begin.kernels.planned};
@@ -100,7 +96,7 @@ class Iterations {
       figures.in += now.moved(below, Tier::device) - before.moved(below, Tier::device);
       figures.out += now.moved(Tier::device, below) - before.moved(Tier::device, below);
     }
-    return {place, figures};
+    return {{place, end_.at}, figures};
   }
 
   struct Plan {

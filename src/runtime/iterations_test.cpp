@@ -18,8 +18,9 @@ struct IterationsTest : testing::Test {
     count(iterations.backward_ended(now, memory));
   }
   void count(const CountedIteration& one) {
-    if (one.place == CountedIteration::Place::first) counted.clear();
-    if (one.place == CountedIteration::Place::last) counted.pop_back();
+    if (one.ended.place == IterationEnded::Place::first) counted.clear();
+    if (one.ended.place == IterationEnded::Place::last) counted.pop_back();
+    EXPECT_EQ(one.ended.at, now);
     counted.push_back(one);
   }
   void next() {

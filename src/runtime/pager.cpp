@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "executor/attention.h"
+#include "journal/iteration_ends.h"
 #include "machines/real/clock.h"
 
 namespace spillway {
@@ -171,6 +172,10 @@ bool Pager::is_time_to_wake() {
   if (at - woken_at_.load(std::memory_order_relaxed) < kWakeEvery.value) return false;
   woken_at_.store(at, std::memory_order_relaxed);
   return true;
+}
+
+void Pager::iteration_ended(const IterationEnded& ended) {
+  if (active() && journal_) write(*journal_, ended);
 }
 
 void Pager::script_ends() {

@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "executor/executor.h"
+#include "journal/iteration_ended.h"
 #include "journal/journal_file.h"
 #include "journal/kernel_names.h"
 #include "machines/cpu/children/fork_guard.h"
@@ -79,6 +80,8 @@ class Pager {
   // The most so far in which small tensors lived, which no plan moves.
   std::uint32_t small_blocks() const { return small_blocks_; }
 
+  // For the journal.
+  void iteration_ended(const IterationEnded& ended);
   // The script is about to end by itself: what is journalled until now is in the file soon.
   void script_ends();
   // Nothing moves from now on, and what waits for memory fails. Of a GPU: what it has been given goes on.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -21,10 +20,8 @@ struct PagerConfig : CpuDeviceConfig {
   bool keeps_copies = false;     // see PolicyTraits
   // Whenever the counters may have changed; on the run loop's thread, which must not touch managed memory.
   std::function<void(const MemoryFigures&)> on_progress = {};
-  // Where all that the executor is told and asks for is written; no path: nowhere. `iterations` of the script have
-  // ended.
+  // Where all that the executor is told and asks for is written; no path: nowhere.
   JournalOptions journal = {};
-  std::function<std::uint64_t()> iterations = {};
 };
 
 }  // namespace spillway

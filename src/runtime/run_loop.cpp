@@ -55,9 +55,7 @@ void RunLoop::run() noexcept {
   std::optional<JournalObserver> journal;
   if (journal_ != nullptr) {
     const JournalObserver::Beginnings beginnings{table, options, config_.online, config_.device};
-    observers.push_back(&journal.emplace(
-        *journal_, beginnings,
-        JournalObserver::Circumstances{config_.iterations, [&machine] { return machine.told_late(); }}));
+    observers.push_back(&journal.emplace(*journal_, beginnings, [&machine] { return machine.told_late(); }));
   }
   ObservedExecutor executor(std::move(table), options, config_.online ? config_.online(config_.device, {}) : nullptr,
                             std::move(observers));

@@ -175,6 +175,19 @@ TEST_P(PagerTest, RandomProgramsGoOnWhereAllTiersAreAlmostFull) {
   journal.replayed();
 }
 
+TEST_P(PagerTest, TheJournalHasTheIterationsThatEnded) {
+  PagerConfig config = PagerTest::config();
+  const JournalOfATest journal;
+  config.journal = journal.options();
+  auto pager = started(config);
+  granted(*pager, 1 << 20);
+  pager->script_ends();  // The loop has begun, so the journal has.
+  using enum IterationEnded::Place;
+  for (const auto place : {next, next, first, next, last}) pager->iteration_ended({place, Nanos{7}});
+  pager.reset();
+  EXPECT_EQ(journal.replayed().iterations, 2u);
+}
+
 TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {
   auto pager = started(config());
   std::byte* tensor = granted(*pager, 1 << 20);

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from cases import EXAMPLES, check, long, main, normal, train
+from cases import EXAMPLES, SCRIPTS, check, least_memory, long, main, normal, train
 
 RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
 
@@ -36,6 +36,26 @@ def run_that_learns_and_plans(spillway):
               os.path.getsize(report["journal_file"]), "bytes", flush=True)
         table = subprocess.run([spillway, "replay", report["journal_file"]], capture_output=True, text=True, timeout=300)
         check("all equal" in table.stdout and table.stderr == "", table)
+
+
+@normal()
+def run_that_accumulates_gradients(spillway):
+    """Each backward pass seems to end an iteration, until an optimizer makes its first step."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, report = train(spillway, least_memory(), "auto", SCRIPTS, "accumulation.py", options=("--record", folder))
+        replay = replayed(spillway, folder)
+        check(replay["iterations"] == len(report["iterations"]) == 6, replay, report)
+        drawn = os.path.join(folder, "drawn.json")
+        show = [spillway, "show", report["journal_file"], "--iterations", "1-6", "--perfetto", drawn]
+        subprocess.run(show, check=True, stdout=subprocess.DEVNULL, timeout=300)
+        with open(drawn) as file:
+            events = json.load(file)["traceEvents"]
+        begins = [event["ts"] for event in events if event["name"].startswith("iteration ")]
+        passes = [event["ts"] for event in events if event["name"].startswith("aten::nll_loss_backward")]
+        check(len(begins) == 6 and len(passes) == 12, begins, passes)
+        in_each = [sum(begin <= one for begin in begins) for one in passes]
+        check(in_each == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], begins, passes)
+        print("ok a run that accumulates gradients", flush=True)
 
 
 @long()

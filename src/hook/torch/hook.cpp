@@ -232,10 +232,11 @@ void Hook::has_ended(TrainingPhases::Ended what) {
 }
 
 void Hook::count(const CountedIteration& iteration) {
-  using enum CountedIteration::Place;
+  using enum IterationEnded::Place;
   auto& all = session_.state.iterations;
-  if (iteration.place == first) forget_iterations(session_);
-  iteration.place == last ? all.replace_last(iteration.figures) : all.add(iteration.figures);
+  if (iteration.ended.place == first) forget_iterations(session_);
+  iteration.ended.place == last ? all.replace_last(iteration.figures) : all.add(iteration.figures);
+  memory_->iteration_ended(iteration.ended);
 }
 
 void Hook::anchor() {

@@ -51,7 +51,6 @@ Result<PagerConfig> session_config(Session& session) {
   };
   config.disk_waits = config.journal.waits = &session.state.disk_waits;
   config.journal.on_stop = [&session](std::string_view sentence) { add_notice(session, sentence); };
-  config.iterations = [&session] { return session.state.iterations.count(); };
   config.on_child_ended = [&session](std::string_view sentence) { add_notice(session, sentence); };
   // The supervisor prints it. Nothing else may run any more: threads wait for blocks that will never come.
   config.on_failure = [&session](std::string_view message) {

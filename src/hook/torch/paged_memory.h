@@ -32,6 +32,7 @@ class PagedMemory : public TensorMemory {
     pager_->kernel_ready(pager_->this_stream(), kernel, extents);
   }
   MovedBytes moved(const void* memory, Bytes bytes) const override { return pager_->moved(memory, bytes); }
+  void iteration_ended(const IterationEnded& ended) override { pager_->iteration_ended(ended); }
   void script_ends() override { pager_->script_ends(); }
   Planning* planning() override { return planning_.get(); }
   std::optional<std::uint32_t> kernel_done() override {

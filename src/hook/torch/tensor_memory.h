@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "journal/iteration_ended.h"
 #include "recorder/iteration.h"
 #include "runtime/block_traffic.h"
 #include "runtime/byte_extent.h"
@@ -59,6 +60,7 @@ class TensorMemory {
 
   // Of this memory so far, whoever lived in it.
   virtual MovedBytes moved(const void*, Bytes) const { return {}; }
+  virtual void iteration_ended(const IterationEnded&) {}
   // The script is about to end by itself.
   virtual void script_ends() {}
 
