@@ -17,7 +17,7 @@ DOCUMENT, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"
 BLOCK = re.compile(r"(<!-- made by scripts/reproduction\.py: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
 MOST_WORDS = 26  # of what came out, in a cell
 G10_MODELS = {"BERT-256": "BERT, batch 256", "ViT-1280": "ViT, batch 1280", "ResNet152-1280": "ResNet152, batch 1280"}
-FIGURES = {"11", "19", "9b", "T1", "T3"}  # whose values are shown, or compared by a test
+FIGURES = {"11", "11b", "15", "17", "19", "9b", "T1", "T3"}  # whose values are shown, or compared by a test
 
 
 def trimmed(report):
@@ -136,7 +136,31 @@ def by_design(name, figure, models, designs, row_title, unit_digits=1):
 
 
 def five_models():
-    return by_design("g10-five", "11", ["Inceptionv3-1536", "SENet154-1024"], ["Base UVM", "FlashNeuron", "DeepUM+", "G10-GDS", "G10-Host", "G10"], "percent of ideal")
+    return by_design("g10", "11", ["Inceptionv3-1536", "SENet154-1024"], ["Base UVM", "FlashNeuron", "DeepUM+", "G10-GDS", "G10-Host", "G10"], "percent of ideal")
+
+
+def by_roofline():
+    """Figure 11 of the same models by the traces that the verdicts are of, and by dry runs with a roofline's times."""
+    cells = {(row[0], row[1]): row[4] for figure in ("11", "11b") for row in kept("g10")["figures"][figure]}
+    designs = ["Base UVM", "FlashNeuron", "DeepUM+", "G10-GDS", "G10"]
+    rows = []
+    for model in dict.fromkeys(row[0] for row in kept("g10")["figures"]["11"]):
+        values = [cells.get((name, design)) for design in designs for name in (model, f"{model}, roofline")]
+        rows.append([model] + ["–" if value is None else f"{value:.1f}" for value in values])
+    return table(["percent of ideal"] + [text for design in designs for text in (f"{design}: as above", "roofline")], rows)
+
+
+def by_batch():
+    cells = {(row[0], row[1], row[3]): row for row in kept("g10")["figures"]["15"]}
+    designs = ["Base UVM", "FlashNeuron", "DeepUM+", "G10"]
+    rows = []
+    for model, x in dict.fromkeys((row[0], row[3]) for row in kept("g10")["figures"]["15"]):
+        row = [f"{model}, {x:.0f}"]
+        for design in designs:
+            *_, ours, published, infeasible = cells[model, design, x]
+            row += ["–" if published is None else f"{published:.1f}", "fails" if infeasible else f"{ours:.1f}"]
+        rows.append(row)
+    return table(["percent of ideal"] + [text for design in designs for text in (f"{design}: published", "here")], rows)
 
 
 def noise():
@@ -169,7 +193,7 @@ def tensile_one_job():
     return table(["network"] + [text for system in ("vDNN", "Capuchin", "TENSILE") for text in (f"{system}: published", "here")], rows)
 
 
-MADE = {"policies": policies, "g10-verdicts": lambda: verdicts("g10"), "g10-five": five_models, "g10-noise": noise,
+MADE = {"policies": policies, "g10-verdicts": lambda: verdicts("g10"), "g10-five": five_models, "g10-batches": by_batch, "g10-roofline": by_roofline, "g10-noise": noise,
         "deepum-verdicts": lambda: verdicts("deepum"), "deepum-times": deepum_times, "deepum-peaks": deepum_peaks,
         "tensile-verdicts": lambda: verdicts("tensile"), "tensile-one-job": tensile_one_job}
 

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -35,9 +38,18 @@ std::string this_program() {
   return std::string(kVersion) + "-" + (program ? trace_hash(*program) : "unknown");
 }
 
-std::string cache_folder(const ReproduceOptions& options) {
+// Only a folder that somebody has named must be one.
+Result<std::string> cache_folder(const ReproduceOptions& options) {
   if (options.no_cache) return "";
-  if (!options.cache.empty()) return options.cache;
+  if (!options.cache.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(options.cache, error);
+    if (error)
+      return fail(Errc::io, fmt::format("--cache: {}: {}; name another folder, or say --no-cache", options.cache,
+                                        error.message()));
+    TRY_VOID(try_to_write(options.cache + "/outcome"));
+    return options.cache;
+  }
   const std::string folder = user_cache_folder();
   return folder.empty() ? "" : folder + "/reproduce";
 }
@@ -48,6 +60,7 @@ Result<int> run(const ReproduceOptions& options) {
   if (!options.output.empty())
     for (const auto& [model, path] : at_hand.paths) TRY_VOID(check_new_file(options.output, {path}, "--out"));
   if (!options.output.empty()) TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
+  TRY(const std::string cache, cache_folder(options));
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,
@@ -55,7 +68,7 @@ Result<int> run(const ReproduceOptions& options) {
                 {.figure = options.table.empty() ? options.figure : "T" + options.table,
                  .explains_why = !options.no_reasons,
                  .varies = options.sensitivity},
-                std::move(at_hand), {.jobs = jobs, .cache_folder = cache_folder(options), .program = this_program()},
+                std::move(at_hand), {.jobs = jobs, .cache_folder = cache, .program = this_program()},
                 [&](std::size_t done, std::size_t all) {
                   if (!progress) progress = std::make_unique<Progress>("simulating", all);
                   progress->at(done);

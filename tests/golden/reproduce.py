@@ -86,6 +86,7 @@ def made_up(folder):
     assert "no paper 'g11'" in run("g11", "--traces", traces, status=2)
     assert "no table 9" in run("g10", "--table", 9, "--traces", traces, status=2)
     assert "kernels.config" in run("g10", "--traces", cache, status=1)
+    assert "--cache" in run("g10", "--traces", traces, "--cache", traces / "BERT-256.trace/no", status=1)
     scaled(folder, traces, arguments)
 
 
