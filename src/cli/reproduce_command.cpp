@@ -56,6 +56,7 @@ Result<std::string> cache_folder(const ReproduceOptions& options) {
 
 Result<int> run(const ReproduceOptions& options) {
   TRY(Paper paper, paper_by_name(options.paper));
+  TRY_VOID(select_figure(paper, options.table.empty() ? options.figure : "T" + options.table));
   TRY(TracesAtHand at_hand, read_traces(paper, options.traces));
   if (!options.output.empty())
     for (const auto& [model, path] : at_hand.paths) TRY_VOID(check_new_file(options.output, {path}, "--out"));
@@ -64,10 +65,7 @@ Result<int> run(const ReproduceOptions& options) {
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;
   TRY(const Reproduction result,
-      reproduce(std::move(paper),
-                {.figure = options.table.empty() ? options.figure : "T" + options.table,
-                 .explains_why = !options.no_reasons,
-                 .varies = options.sensitivity},
+      reproduce(std::move(paper), {.explains_why = !options.no_reasons, .varies = options.sensitivity},
                 std::move(at_hand), {.jobs = jobs, .cache_folder = cache, .program = this_program()},
                 [&](std::size_t done, std::size_t all) {
                   if (!progress) progress = std::make_unique<Progress>("simulating", all);

@@ -61,7 +61,7 @@ TEST(ShowTimeline, ColumnsLineUpAndForeignTextDoesNotSteerTheTerminal) {
   const std::string text = timeline_table(twelve());
   EXPECT_FALSE(text.contains('\x1b'));
   const std::string header =
-      text.substr(text.find("longest waits"), text.find("\n", text.find("longest waits")) - text.find("longest waits"));
+      text.substr(text.find("longest waits"), text.find('\n', text.find("longest waits")) - text.find("longest waits"));
   const std::size_t why = header.find("why");
   std::size_t line = text.find("k11");
   EXPECT_EQ(text.substr(line + why, 6), "waited");

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "plan/machine_file.h"
 #include "policies/policies.h"
 
@@ -46,12 +44,7 @@ Experiment with_less_spare_flash(Experiment experiment, const Traces& /*traces*/
 }
 
 Experiment with_times(Experiment experiment, const Traces& traces, std::uint32_t percent) {
-  const std::vector<std::string> models = models_of(experiment);
-  const bool is_estimated = std::ranges::any_of(models, [&](const std::string& model) {
-    const auto found = traces.find(model);
-    return found != traces.end() && !found->second.trace.estimated.empty();
-  });
-  if (is_estimated) experiment.estimates_percent = percent;
+  if (has_estimates(experiment, traces)) experiment.estimates_percent = percent;
   return experiment;
 }
 

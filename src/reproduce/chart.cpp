@@ -195,11 +195,11 @@ std::string dots(const ChartLine& line, const Plane& plane) {
 }
 
 std::string drawn(const ChartLine& line, const Plane& plane, const LineChart& chart) {
+  if (!line.is_joined) return dots(line, plane);
   std::string path;
   for (const CurvePoint& point : line.points)
     path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", plane.x(point.x), plane.y(point.y));
   const std::string name = line.name + (line.is_published ? ", published" : ", here");
-  if (!line.is_joined) return dots(line, plane);
   std::string svg = fmt::format(R"(<path d="{}" class="line c{}{}"><title>{}</title></path>)", path, line.colour,
                                 line.is_published ? " dashed" : "", escaped(name));
   if (line.has_marks)

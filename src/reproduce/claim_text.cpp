@@ -41,9 +41,10 @@ class Listing {
 std::string values_text(const JudgedReason& reason, const std::string& unit) {
   std::string text;
   for (const JudgedReason::Value& value : reason.values)
-    text += fmt::format(" {}: {} {} so, {} before, {} published.", value.model, reason.spec.policy,
-                        value_text(value.after, unit), value_text(value.before, unit),
-                        value.published ? number_text(*value.published, unit) : "nothing");
+    text +=
+        fmt::format(" {}{}{}: {} {} so, {} before, {} published.", value.model, reason.spec.at.empty() ? "" : ", ",
+                    reason.spec.at, reason.spec.policy, value_text(value.after, unit), value_text(value.before, unit),
+                    value.published ? number_text(*value.published, unit) : "nothing");
   if (!reason.explained) return text;
   const double percent = 100 * *reason.explained;
   text += percent > 0 ? fmt::format(" That is {:.0f} % of the difference.", percent)

@@ -86,7 +86,7 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
     add_once(group->second.policies, experiment.policy);
     add_once(models, experiment.model);
   }
-  const std::string itself = reproduction(paper, figure, at_hand);
+  std::string itself = reproduction(paper, figure, at_hand);
   if (groups.size() > kMostLines || models.size() > kMostModels || std::ranges::any_of(experiments, needs_more))
     return itself;
   if (experiments.empty()) {
@@ -110,7 +110,7 @@ std::string command_for(std::span<const Experiment> experiments, const TracesAtH
 
 std::string commands_for(std::span<const Experiment> experiments, const TracesAtHand& at_hand, const Paper& paper,
                          const std::string& figure) {
-  const std::string itself = reproduction(paper, figure, at_hand);
+  std::string itself = reproduction(paper, figure, at_hand);
   const std::string lines = command_for(experiments, at_hand, paper, figure);
   return lines == itself ? itself : itself + "\n# The same, one by one:\n" + lines;
 }

@@ -63,16 +63,13 @@ std::optional<SeriesResult> fill_in(const SeriesSpec& series, const Outcomes& ou
   return result;
 }
 
-bool is_estimated(const SeriesSpec& series, const FactsByModel& facts) {
+// Those whose traces it has values of.
+std::vector<std::string> models_of(const SeriesSpec& series) {
+  if (!std::holds_alternative<Measure>(series.measure)) return {series.model};
   std::vector<std::string> models;
-  if (std::holds_alternative<Measure>(series.measure)) {
-    for (const PointSpec& point : series.points)
-      for (const std::string& model : models_of(point.experiment)) add_once(models, model);
-  } else {
-    models = {series.model};
-  }
-  return std::ranges::any_of(models,
-                             [&](const std::string& model) { return !facts.at(model).trace.estimated.empty(); });
+  for (const PointSpec& point : series.points)
+    for (const std::string& model : models_of(point.experiment)) add_once(models, model);
+  return models;
 }
 
 }  // namespace
@@ -113,8 +110,10 @@ std::vector<std::string> FigureResult::labels_of(const std::string& model) const
 
 std::string estimates_text(const FigureResult& figure) {
   if (figure.estimated.empty()) return "";
-  if (figure.estimated.size() == figure.models().size()) return "Times are estimates.";
-  return fmt::format("Times are estimates: {}.", fmt::join(figure.estimated, ", "));
+  if (figure.measured.empty()) return "Times are estimates.";
+  const bool are_most = figure.estimated.size() > figure.measured.size();
+  return fmt::format("Times are estimates{} {}.", are_most ? ", except of" : " of",
+                     fmt::join(are_most ? figure.measured : figure.estimated, ", "));
 }
 
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces) {
@@ -131,7 +130,8 @@ FigureResult fill_in(const FigureSpec& figure, const Outcomes& outcomes, const F
   for (const SeriesSpec& series : figure.series) {
     std::optional<SeriesResult> filled = fill_in(series, outcomes, facts);
     if (!filled) continue;
-    if (is_estimated(filled->spec, facts)) add_once(result.estimated, series.model);
+    for (const std::string& model : models_of(filled->spec))
+      add_once(facts.at(model).trace.estimated.empty() ? result.measured : result.estimated, model);
     result.series.push_back(*std::move(filled));
     if (!figure.relative_to.empty()) make_relative(result.series.back().points, figure.relative_to);
   }

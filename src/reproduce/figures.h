@@ -34,6 +34,7 @@ struct FigureResult {
   FigureSpec spec;
   std::vector<SeriesResult> series;         // of models at hand
   std::vector<std::string> estimated = {};  // models whose kernels' times are estimates
+  std::vector<std::string> measured = {};   // the others
 
   // Nothing where the figure has no such point. `label` is empty where points have none.
   const PointResult* find(const std::string& model, const std::string& policy, const std::string& part,
@@ -44,7 +45,7 @@ struct FigureResult {
 
 using FactsByModel = std::map<std::string, TraceFacts>;
 
-// "Times are estimates.", or of which models they are; empty where all were measured.
+// "Times are estimates.", or of which models they are, or are not; empty where all were measured.
 std::string estimates_text(const FigureResult& figure);
 
 // What must be simulated for the figure, of the models at hand.

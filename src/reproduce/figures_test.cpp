@@ -79,8 +79,10 @@ TEST(EstimatesText, SaysSoWhereTimesWereNotMeasured) {
   EXPECT_EQ(estimates_text(filled(two_policies())), "");
   FigureResult figure = filled(two_policies(), 2, "roofline, a100");
   EXPECT_EQ(estimates_text(figure), "Times are estimates.");
-  figure.series[0].spec.model = "another";
-  EXPECT_EQ(estimates_text(figure), "Times are estimates: m.");
+  figure.measured = {"another"};
+  EXPECT_EQ(estimates_text(figure), "Times are estimates of m.");
+  figure.estimated = {"m", "n"};
+  EXPECT_EQ(estimates_text(figure), "Times are estimates, except of another.");
 }
 
 }  // namespace

@@ -397,16 +397,15 @@ std::vector<ClaimSpec> about_batches_and_host() {
     host_memory.push_back(statement);
   }
   for (StatementSpec& statement : host_memory) statement.what = g10 + ", " + statement.part;
-  const auto by = [&](const std::string& other, const std::string& at, double published) {
-    std::vector<StatementSpec> statements = better_by(g10, other);
-    for (StatementSpec& statement : statements) statement.at = at;
-    statements.back().bound = published;
-    return statements;
-  };
   std::vector<StatementSpec> less_host;
-  for (const auto& statements :
-       {by(deepum, "0 GB", 2.58), by(fn, "0 GB", 1.04), by(deepum, "128 GB", 1.26), by(fn, "128 GB", 1.33)})
-    less_host.insert(less_host.end(), statements.begin(), statements.end());
+  for (const char* gigabytes : {"0 GB", "128 GB"})
+    for (const std::string& other : {deepum, fn})
+      for (StatementSpec statement : better_by(g10, other)) {
+        statement.at = gigabytes;
+        const bool is_of_text = other == deepum && statement.at == "0 GB" && statement.relation == Relation::near;
+        if (is_of_text) statement.bound = 2.58;  // The artifact's results have no such case.
+        less_host.push_back(statement);
+      }
   const std::string others = "dry-run traces of other batches: examples/models/traces.py g10 -o DIR";
   return {
       {.id = "any-batch",
@@ -428,7 +427,7 @@ std::vector<ClaimSpec> about_batches_and_host() {
        .needs = others},
       {.id = "less-host-memory",
        .figure = "17",
-       .claim = "With less host memory G10's lead over DeepUM+ grows.",
+       .claim = "Without host memory G10 is far ahead of DeepUM+, and with some it is ahead of both.",
        .published = "without host memory 2.58× over DeepUM+, 1.04× over FlashNeuron; with some 1.26× and 1.33×",
        .statements = less_host,
        .reasons = {more_memory("ViT", g10, "ViT-1024", "0 GB"), more_memory("ViT", deepum, "ViT-1024", "0 GB"),

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <set>
 
 #include "reproduce/numbers.h"
 
@@ -95,21 +97,27 @@ std::optional<JudgedStatement> judged(const StatementSpec& spec, const FigureRes
 // Over points of which both are known, so that ours and theirs are of the same ones.
 std::optional<JudgedStatement> judged_largest(const StatementSpec& spec, const FigureResult& figure,
                                               const std::vector<std::string>& models) {
-  std::vector<Values> all;
-  std::size_t counted = 0;
-  for (const std::string& model : models) {
-    const std::size_t before = all.size();
+  struct OfModel {
+    std::string model;
+    Values values;
+  };
+  std::vector<OfModel> all;
+  for (const std::string& model : models)
     for (const std::string& label : spec.at.empty() ? figure.labels_of(model) : std::vector{spec.at})
       if (const Values values = values_at(spec, figure, model, label); !values.undecided && values.ours)
-        all.push_back(values);
-    counted += all.size() > before ? 1 : 0;
-  }
-  if (std::ranges::any_of(all, [](const Values& values) { return values.published.has_value(); }))
-    std::erase_if(all, [](const Values& values) { return !values.published; });
+        all.push_back({model, values});
+  const auto is_published = [](const OfModel& one) { return one.values.published.has_value(); };
+  if (std::ranges::any_of(all, is_published)) std::erase_if(all, std::not_fn(is_published));
   if (all.empty()) return std::nullopt;
-  const Values largest{.ours = std::ranges::max(all, {}, &Values::ours).ours,
-                       .published = std::ranges::max(all, {}, &Values::published).published};
-  return judged(spec, figure, fmt::format("largest of {} model{}", counted, counted == 1 ? "" : "s"), spec.at, largest);
+  Values largest;
+  std::set<std::string> counted;
+  for (const auto& [model, values] : all) {
+    largest.ours = std::max(largest.ours, values.ours);
+    largest.published = std::max(largest.published, values.published);
+    counted.insert(model);
+  }
+  const std::string name = fmt::format("largest of {} model{}", counted.size(), counted.size() == 1 ? "" : "s");
+  return judged(spec, figure, name, spec.at, largest);
 }
 
 // A mean over models of which both are known, so that ours and theirs are of the same ones. Where nothing is published
@@ -240,6 +248,11 @@ std::optional<Experiment> changed_base(const SeriesSpec& series, const ReasonSpe
   return std::nullopt;
 }
 
+// Of measured traces such an experiment would change nothing.
+bool is_of_estimates(const ReasonSpec& reason) {
+  return reason.estimates_percent != 100 || reason.bytes_percent != 100;
+}
+
 bool concerns(const ReasonSpec& reason, const SeriesSpec& series) {
   return series.policy == reason.policy && series.part == reason.part &&
          std::holds_alternative<Measure>(series.measure) &&
@@ -254,6 +267,7 @@ std::vector<Experiment> experiments_of(const ReasonSpec& reason, const FigureSpe
     if (concerns(reason, series))
       for (const PointSpec& point : series.points) {
         if (point.label != reason.at || !are_at_hand(point.experiment, traces)) continue;
+        if (is_of_estimates(reason) && !has_estimates(point.experiment, traces)) continue;
         experiments.push_back(changed(point.experiment, reason));
         if (const auto base = changed_base(series, reason, figure)) experiments.push_back(*base);
       }
@@ -269,6 +283,7 @@ JudgedReason judge(const ReasonSpec& reason, const FigureResult& figure, const O
       const PointResult& point = series.points[at];
       if (point.label != reason.at) continue;
       const Experiment experiment = changed(series.spec.points[at].experiment, reason);
+      if (!outcomes.contains(experiment)) continue;
       const Measure measure = std::get<Measure>(series.spec.measure);
       auto value = measure(outcomes.at(experiment));
       result.experiments.push_back(experiment);

@@ -34,6 +34,7 @@ std::string panel(const std::string& caption, const std::string& svg) {
 }
 
 std::string legend(const std::vector<std::string>& items) {
+  if (items.empty()) return "";
   std::string text = "<ul class=\"legend\">";
   for (const std::string& item : items) text += "<li>" + item + "</li>";
   return text + "</ul>\n";

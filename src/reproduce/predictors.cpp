@@ -8,7 +8,8 @@ const LatencyModel& Predictors::learned_for(const Experiment& experiment) {
   Entry* entry = nullptr;
   {
     const MutexLock lock(mutex_);
-    std::unique_ptr<Entry>& place = entries_[{experiment.learned_from, experiment.estimates_percent}];
+    std::unique_ptr<Entry>& place =
+        entries_[{experiment.learned_from, experiment.estimates_percent, experiment.bytes_percent}];
     if (!place) place = std::make_unique<Entry>();
     entry = place.get();
   }

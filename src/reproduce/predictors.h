@@ -30,7 +30,7 @@ class Predictors {
 
   const Traces& traces_;
   Mutex mutex_;
-  using Key = std::pair<std::vector<std::string>, std::uint32_t>;  // models, percent
+  using Key = std::tuple<std::vector<std::string>, std::uint32_t, std::uint32_t>;  // models, percent of times, of bytes
   std::map<Key, std::unique_ptr<Entry>> entries_ SPILLWAY_GUARDED_BY(mutex_);
 };
 

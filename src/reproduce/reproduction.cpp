@@ -17,22 +17,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first of the folders that has one of the names. Nothing if none has.
-std::string first_path(const std::vector<std::string>& folders, const std::vector<std::string>& names) {
+// All that may be the model's trace: the artifact's, and MODEL.trace or MODEL.trace.zst, also in a folder "scaled".
+std::vector<std::string> trace_paths(const PaperModel& model, const std::vector<std::string>& folders) {
+  const std::string& id = model.unscaled.empty() ? model.id : model.unscaled;
+  std::vector<std::string> names;
+  if (model.unscaled.empty()) names.push_back(model.folder);
+  for (const std::string& place : {id, "scaled/" + id})
+    for (const char* kind : {".trace", ".trace.zst"}) names.push_back(place + kind);
+  std::vector<std::string> paths;
   std::error_code none;
   for (const std::string& folder : folders)
     for (const std::string& name : names)
-      if (const fs::path path = fs::path(folder) / name; fs::exists(path, none)) return path.string();
-  return "";
+      if (const fs::path path = fs::path(folder) / name; fs::exists(path, none)) paths.push_back(path.string());
+  return paths;
 }
 
-// Measured times before estimates, and those stretched to what was published before the others.
-std::string trace_path(const PaperModel& model, const std::vector<std::string>& folders) {
-  const auto files = [](const std::string& name) { return std::vector{name + ".trace", name + ".trace.zst"}; };
-  if (!model.unscaled.empty()) return first_path(folders, files(model.unscaled));
-  for (const auto& names : {std::vector{model.folder}, files("scaled/" + model.id), files(model.id)})
-    if (const std::string path = first_path(folders, names); !path.empty()) return path;
-  return "";
+// Where a trace's times are from. Those before others are taken.
+enum class Times : std::uint8_t { measured, stretched, roofline };
+Times times_of(const Trace& trace) {
+  if (trace.estimated.empty()) return Times::measured;
+  return trace.estimated.contains("scaled to") ? Times::stretched : Times::roofline;  // as --scale-ideal writes it
 }
 
 // The artifact's is imported. Its hash is that of the file which `spillway import` writes.
@@ -76,16 +80,16 @@ JudgedClaim judged_in(const ClaimSpec& claim, const std::vector<FigureResult>& f
   return {.spec = claim, .verdict = Verdict::not_judged, .statements = {}, .reasons = {}, .experiments = {}};
 }
 
-Result<> select(Paper& paper, const std::string& figure) {
-  std::vector<std::string> ids;
-  for (const FigureSpec& one : paper.figures) ids.push_back(one.id);
-  std::erase_if(paper.figures, [&](const FigureSpec& one) { return !is_asked_for(one.id, figure); });
-  std::erase_if(paper.claims, [&](const ClaimSpec& one) { return !is_asked_for(one.figure, figure); });
-  if (paper.figures.empty() && paper.claims.empty())
-    return fail(Errc::usage, fmt::format("{} has no {}{} here; there are figures and tables (T) {}", paper.name,
-                                         figure.starts_with('T') ? "table " : "figure ",
-                                         figure.starts_with('T') ? figure.substr(1) : figure, fmt::join(ids, ", ")));
-  return {};
+// Whose traces the figures need.
+std::set<std::string> models_of(const std::vector<FigureSpec>& figures) {
+  std::set<std::string> models;
+  for (const FigureSpec& figure : figures)
+    for (const SeriesSpec& series : figure.series) {
+      if (!std::holds_alternative<Measure>(series.measure)) models.insert(series.model);
+      for (const PointSpec& point : series.points)
+        for (const std::string& model : models_of(point.experiment)) models.insert(model);
+    }
+  return models;
 }
 
 }  // namespace
@@ -102,21 +106,45 @@ Result<Paper> paper_by_name(std::string_view name) {
   return fail(Errc::usage, fmt::format("no paper '{}' is known; there is {}", name, paper_names()));
 }
 
+Result<> select_figure(Paper& paper, const std::string& figure) {
+  std::vector<std::string> ids;
+  for (const FigureSpec& one : paper.figures) ids.push_back(one.id);
+  std::erase_if(paper.figures, [&](const FigureSpec& one) { return !is_asked_for(one.id, figure); });
+  std::erase_if(paper.claims, [&](const ClaimSpec& one) { return !is_asked_for(one.figure, figure); });
+  if (paper.figures.empty() && paper.claims.empty())
+    return fail(Errc::usage, fmt::format("{} has no {}{} here; there are figures and tables (T) {}", paper.name,
+                                         figure.starts_with('T') ? "table " : "figure ",
+                                         figure.starts_with('T') ? figure.substr(1) : figure, fmt::join(ids, ", ")));
+  const std::set<std::string> models = models_of(paper.figures);
+  std::erase_if(paper.models, [&](const PaperModel& model) { return !models.contains(model.id); });
+  return {};
+}
+
 Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::string>& folders) {
   TracesAtHand at_hand{.folders = folders, .traces = {}, .paths = {}, .absent = {}};
   for (const PaperModel& model : paper.models) {
-    const std::string path = trace_path(model, folders);
-    const auto stretched = at_hand.paths.find(model.unscaled);
-    if (!path.empty() && stretched != at_hand.paths.end() && stretched->second == path) continue;
-    if (path.empty()) {
+    struct Candidate {
+      std::string path;
+      LoadedTrace loaded;
+    };
+    std::vector<Candidate> candidates;
+    for (const std::string& path : trace_paths(model, folders)) {
+      TRY(LoadedTrace loaded, read_trace(path));
+      const auto as_model = at_hand.paths.find(model.unscaled);
+      const bool is_wanted = model.unscaled.empty() || (times_of(loaded.trace) == Times::roofline &&
+                                                        (as_model == at_hand.paths.end() || as_model->second != path));
+      if (is_wanted) candidates.push_back({path, std::move(loaded)});
+    }
+    if (candidates.empty()) {
       if (model.unscaled.empty()) at_hand.absent.push_back(model.id);
       continue;
     }
-    TRY(LoadedTrace loaded, read_trace(path));
-    at_hand.traces.emplace(model.id, std::move(loaded));
-    at_hand.paths.emplace(model.id, path);
+    Candidate& first =
+        *std::ranges::min_element(candidates, {}, [](const auto& one) { return times_of(one.loaded.trace); });
+    at_hand.paths.emplace(model.id, std::move(first.path));
+    at_hand.traces.emplace(model.id, std::move(first.loaded));
   }
-  if (at_hand.traces.empty()) {
+  if (at_hand.traces.empty() && !paper.models.empty()) {
     const PaperModel& first = paper.models.front();
     return fail(
         Errc::bad_input,
@@ -138,7 +166,6 @@ std::vector<std::string> flips_of(const Reproduction& reproduction, std::size_t 
 
 Result<Reproduction> reproduce(Paper paper, const ReproductionRequest& request, TracesAtHand at_hand,
                                const RunnerOptions& options, const ReproductionProgress& progress) {
-  TRY_VOID(select(paper, request.figure));
   const Traces& traces = at_hand.traces;
   FactsByModel facts;
   for (const auto& [model, loaded] : traces) facts.emplace(model, loaded.trace);

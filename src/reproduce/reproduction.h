@@ -13,8 +13,12 @@ namespace spillway {
 std::string paper_names();
 Result<Paper> paper_by_name(std::string_view name);
 
-// Traces of a paper's models, read from folders: the artifact's (MODEL/kernels.config.zst), or MODEL.trace[.zst]. Those
-// in a folder's folder "scaled" have estimated times that are stretched to published ones, and come before others.
+// Leaves that figure ("11", or "T3": table 3), its claims and its models alone; empty: all. Fails if there is none.
+Result<> select_figure(Paper& paper, const std::string& figure);
+
+// Traces of a paper's models, read from folders: the artifact's (MODEL/kernels.config.zst), or MODEL.trace[.zst], also
+// in a folder "scaled". Measured ones are taken before estimates, and estimates that are stretched to published times
+// before others.
 struct TracesAtHand {
   std::vector<std::string> folders;
   Traces traces;
@@ -42,7 +46,6 @@ struct Reproduction {
 using ReproductionProgress = std::function<void(std::size_t done, std::size_t all)>;
 
 struct ReproductionRequest {
-  std::string figure = {};   // that one and its claims alone; empty: all
   bool explains_why = true;  // runs the experiments behind reasons, too, which take longer than all else
   bool varies = false;       // judges the claims again under each other assumption
 };
@@ -50,8 +53,7 @@ struct ReproductionRequest {
 // The assumptions under which a claim's verdict is another one: "holds in part if a page fault costs twice as much".
 std::vector<std::string> flips_of(const Reproduction& reproduction, std::size_t claim);
 
-// Simulates what the figures need and what explains differences, and judges the claims. Fails if the paper has no such
-// figure.
+// Simulates what the figures need and what explains differences, and judges the claims.
 Result<Reproduction> reproduce(Paper paper, const ReproductionRequest& request, TracesAtHand at_hand,
                                const RunnerOptions& options, const ReproductionProgress& progress);
 

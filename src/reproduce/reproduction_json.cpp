@@ -71,6 +71,7 @@ Json json_of(const JudgedReason& reason, const Reproduction& reproduction, const
                       {"ours_so", number_or_null(value.after)}});
   return {{"text", reason.spec.text},
           {"policy", reason.spec.policy},
+          {"at", reason.spec.at.empty() ? Json(nullptr) : Json(reason.spec.at)},
           {"explained_share", number_or_null(reason.explained)},
           {"values", std::move(values)},
           {"command", command_for(reason.experiments, reproduction.at_hand, reproduction.paper, figure)}};

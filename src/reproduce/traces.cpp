@@ -8,6 +8,13 @@ bool are_at_hand(const Experiment& experiment, const Traces& traces) {
   return std::ranges::all_of(models_of(experiment), [&](const std::string& model) { return traces.contains(model); });
 }
 
+bool has_estimates(const Experiment& experiment, const Traces& traces) {
+  return std::ranges::any_of(models_of(experiment), [&](const std::string& model) {
+    const auto found = traces.find(model);
+    return found != traces.end() && !found->second.trace.estimated.empty();
+  });
+}
+
 Trace played_trace(Trace trace, const Experiment& experiment) {
   if (trace.estimated.empty()) return trace;
   const auto scaled = [&](Bytes bytes) { return Bytes{bytes.value * experiment.bytes_percent / 100}; };
