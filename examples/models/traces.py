@@ -120,8 +120,9 @@ def main():
     missing = [task for task in tasks if not os.path.exists(task.path)]
     print(f"{len(tasks) - len(missing)} of {len(tasks)} traces are there", file=sys.stderr)
     failed, start = 0, time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-        running = {pool.submit(make, task): task for task in missing}
+    pool = concurrent.futures.ThreadPoolExecutor(max(1, options.jobs))
+    running = {pool.submit(make, task): task for task in missing}
+    try:
         for done, future in enumerate(concurrent.futures.as_completed(running), 1):
             error, seconds = future.result()
             failed += bool(error)
@@ -129,6 +130,10 @@ def main():
             print(f"{done} of {len(missing)}: {running[future].path}, {minutes(seconds)}{', failed' if error else ''}; about {minutes(left)} left", file=sys.stderr)
             if error:
                 print(error, file=sys.stderr)
+    except KeyboardInterrupt:  # Those that run have got it, too.
+        pool.shutdown(cancel_futures=True)
+        print("\ninterrupted: what was made stays, and is not made again", file=sys.stderr)
+        return 130
     return 1 if failed else 0
 
 

@@ -13,6 +13,7 @@
 #include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
+#include "cli/replaced_file.h"
 #include "evaluation/cold_start.h"
 #include "pages/page.h"
 #include "report/estimates.h"
@@ -87,7 +88,7 @@ Result<int> run(const CompareOptions& options) {
   TRY_VOID(options.jobs.refuse(noise));
   if (!options.html.empty()) {
     if (options.jobs.is_used()) return fail(Errc::usage, "--html draws one trace; leave it out, or the --job");
-    TRY_VOID(check_new_file(options.html, {options.trace}, "--html"));
+    TRY_VOID(check_replaced(options.html, OutputKind::page, "--html"));
     TRY_VOID(try_to_write(options.html));
   }
   std::vector<Policy> policies;

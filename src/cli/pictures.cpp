@@ -5,19 +5,19 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/replaced_file.h"
 #include "pages/page.h"
 
 namespace spillway {
-namespace {}  // namespace
 
 Result<std::string> write_picture(const std::string& path, const std::string& content, const char* where) {
   TRY_VOID(write_file(path, content));
   return fmt::format("wrote {} ({}); open it in {}\n", path, to_text(Bytes{content.size()}), where);
 }
 
-Result<> Pictures::check(const std::string& shown) const {
-  if (!html.empty()) TRY_VOID(check_new_file(html, {shown}, "--html"));
-  if (!perfetto.empty()) TRY_VOID(check_new_file(perfetto, {shown}, "--perfetto"));
+Result<> Pictures::check() const {
+  if (!html.empty()) TRY_VOID(check_replaced(html, OutputKind::page, "--html"));
+  if (!perfetto.empty()) TRY_VOID(check_replaced(perfetto, OutputKind::trace_events, "--perfetto"));
   if (!html.empty() && !perfetto.empty() && are_same_file(html, perfetto))
     return fail(Errc::usage, fmt::format("--html {} and --perfetto {} are the same file; name two", html, perfetto));
   return {};

@@ -12,8 +12,8 @@ struct Pictures {
   std::string html, perfetto;
 
   bool are_asked_for() const { return !html.empty() || !perfetto.empty(); }
-  // Refuses names under which the shown file, or one of the pictures, would be lost.
-  Result<> check(const std::string& shown) const;
+  // Refuses names under which another file, or one of the pictures, would be lost.
+  Result<> check() const;
   // Writes them; returns what to print.
   Result<std::string> draw(const RunTimeline& timeline) const;
 };

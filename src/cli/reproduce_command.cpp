@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/version.h"
 #include "cli/command.h"
+#include "cli/replaced_file.h"
 #include "plan/this_machine.h"
 #include "report/progress.h"
 #include "reproduce/page.h"
@@ -58,9 +59,10 @@ Result<int> run(const ReproduceOptions& options) {
   TRY(Paper paper, paper_by_name(options.paper));
   TRY_VOID(select_figure(paper, options.table.empty() ? options.figure : "T" + options.table));
   TRY(TracesAtHand at_hand, read_traces(paper, options.traces));
-  if (!options.output.empty())
-    for (const auto& [model, path] : at_hand.paths) TRY_VOID(check_new_file(options.output, {path}, "--out"));
-  if (!options.output.empty()) TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
+  if (!options.output.empty()) {
+    TRY_VOID(check_replaced(options.output, OutputKind::page, "--out"));
+    TRY_VOID(try_to_write(options.output));  // It should not fail after all the work.
+  }
   TRY(const std::string cache, cache_folder(options));
   const unsigned jobs = options.jobs > 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
   std::unique_ptr<Progress> progress;

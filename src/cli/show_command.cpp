@@ -58,7 +58,7 @@ Result<> check(const ShowOptions& options, ShownFile::Kind kind) {
     return fail(
         Errc::usage,
         fmt::format("--iterations: {} has no iterations to choose from; journals that are drawn have", options.file));
-  return options.pictures.check(options.file);
+  return options.pictures.check();
 }
 
 Result<int> draw_report(const ShownFile& file, const Pictures& pictures) {

@@ -11,6 +11,7 @@
 #include "cli/job_option.h"
 #include "cli/machine_option.h"
 #include "cli/noise_option.h"
+#include "cli/replaced_file.h"
 #include "plan/plan_file.h"
 #include "report/estimates.h"
 #include "report/json.h"
@@ -87,7 +88,7 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<> check_timeline(const SimulateOptions& options) {
-  TRY_VOID(check_new_file(options.timeline, {options.trace, options.plan}, "--timeline"));
+  TRY_VOID(check_replaced(options.timeline, OutputKind::timeline, "--timeline"));
   return try_to_write(options.timeline);
 }
 

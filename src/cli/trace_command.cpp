@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/gpu_option.h"
 #include "cli/machine_option.h"
+#include "cli/replaced_file.h"
 #include "cli/script.h"
 #include "session/launch.h"
 #include "session/output_file.h"
@@ -71,6 +72,9 @@ std::string why_no_trace(const TraceOptions& options, const RunReport& report) {
 }
 
 Result<int> trace(const TraceOptions& options) {
+  TRY_VOID(check_replaced(options.output, OutputKind::trace, "-o"));
+  if (std::isnan(options.ideal_seconds))
+    return fail(Errc::usage, "--scale-ideal: nan is no time; say how many seconds");
   TRY(const std::string file, check_output("-o", options.output));
   TRY(SharedSession session, SharedSession::create());
   session->config.mode = SessionMode::trace;

@@ -124,7 +124,7 @@ class Plane {
     }
     // Lines that differ little would be one at the top of a scale from zero.
     const double spread = y_.most - y_.least;
-    if (spread > 0.1 * y_.most) y_.least = std::min(0.0, y_.least);
+    if (spread == 0 || spread > 0.1 * y_.most) y_.least = std::min(0.0, y_.least);
     if (y_.least == y_.most) y_.most += 1;
     y_ticks_ = ticks(y_.least, y_.most, 5);
     y_ = {.least = y_ticks_.front(), .most = y_ticks_.back()};

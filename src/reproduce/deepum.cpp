@@ -34,6 +34,7 @@ Paper deepum_paper() {
   return {.name = "deepum",
           .title = "DeepUM: Tensor Migration and Prefetching in Unified Memory (ASPLOS 2023)",
           .source = "the paper's text and tables; figure 9(b) has its times as numbers",
+          .machine = "v100-32",
           .models = std::move(models),
           .figures = deepum_figures(),
           .claims = deepum_claims()};

@@ -79,7 +79,9 @@ std::optional<JudgedStatement> judged(const StatementSpec& spec, const FigureRes
   const auto bound = spec.bound ? spec.bound : values.published;
   if (values.undecided || (!bound && spec.relation != Relation::fails)) return std::nullopt;
   if (spec.relation == Relation::near && *bound == 0) return std::nullopt;  // Nothing is within a share of nothing.
-  JudgedStatement statement{.what = label.empty() ? spec.what : fmt::format("{}, at {}", spec.what, label),
+  // A point that the statement does not name is the one where it is worst.
+  const std::string_view place = !spec.at.empty() ? "at" : spec.relation == Relation::at_most ? "most at" : "least at";
+  JudgedStatement statement{.what = label.empty() ? spec.what : fmt::format("{}, {} {}", spec.what, place, label),
                             .models = models,
                             .unit = spec.over.empty() ? figure.spec.unit : "×",
                             .relation = spec.relation,
@@ -107,6 +109,7 @@ std::optional<JudgedStatement> judged_largest(const StatementSpec& spec, const F
       if (const Values values = values_at(spec, figure, model, label); !values.undecided && values.ours)
         all.push_back({model, values});
   const auto is_published = [](const OfModel& one) { return one.values.published.has_value(); };
+  const std::size_t before = all.size();
   if (std::ranges::any_of(all, is_published)) std::erase_if(all, std::not_fn(is_published));
   if (all.empty()) return std::nullopt;
   Values largest;
@@ -116,7 +119,8 @@ std::optional<JudgedStatement> judged_largest(const StatementSpec& spec, const F
     largest.published = std::max(largest.published, values.published);
     counted.insert(model);
   }
-  const std::string name = fmt::format("largest of {} model{}", counted.size(), counted.size() == 1 ? "" : "s");
+  const std::string name = fmt::format("largest of {} model{}{}", counted.size(), counted.size() == 1 ? "" : "s",
+                                       all.size() < before ? ", where published" : "");
   return judged(spec, figure, name, spec.at, largest);
 }
 

@@ -124,7 +124,7 @@ TEST(Judge, WithoutAPointOfItsOwnTheWorstOneCounts) {
   figure.add("m", "A", 90, {}, "2 GB/s").add("m", "B", 95, {}, "2 GB/s");
   const JudgedClaim claim = judge(claim_of({faster()}), figure.result());
   ASSERT_EQ(claim.statements.size(), 1u);
-  EXPECT_EQ(claim.statements[0].what, "A / B, at 2 GB/s");
+  EXPECT_EQ(claim.statements[0].what, "A / B, least at 2 GB/s");
   EXPECT_EQ(claim.verdict, Verdict::does_not_hold);
 }
 

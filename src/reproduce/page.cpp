@@ -172,6 +172,7 @@ std::string to_page(const Reproduction& reproduction) {
       "reproduced</title>\n<style>{}</style></head>\n<body><main>\n<h1>{}</h1>\n<p class=\"soft\">Its evaluation, "
       "simulated again, beside what was published.</p>\n",
       escaped(reproduction.paper.name), kPageStyle, title);
+  for (const std::string& note : reproduction.at_hand.notes) text += fmt::format("<p>{}</p>\n", escaped(note));
   text += counts_of(reproduction) + "<nav aria-label=\"Figures\"><ul>";
   for (const FigureResult& figure : reproduction.figures)
     text += fmt::format("<li><a href=\"#{}\">{}</a></li>", anchor_of(figure.spec.id), heading_of(figure.spec.id));

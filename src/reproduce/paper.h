@@ -109,7 +109,8 @@ struct ClaimSpec {
 
 struct Paper {
   std::string name, title;
-  std::string source;  // of the published values
+  std::string source;            // of the published values
+  std::string machine = "a100";  // of its evaluation
   std::vector<PaperModel> models;
   std::vector<FigureSpec> figures;
   std::vector<ClaimSpec> claims;

@@ -141,6 +141,10 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::stri
     }
     Candidate& first =
         *std::ranges::min_element(candidates, {}, [](const auto& one) { return times_of(one.loaded.trace); });
+    const std::string& estimated = first.loaded.trace.estimated;
+    if (!estimated.empty() && !estimated.starts_with("roofline, " + paper.machine))
+      at_hand.notes.push_back(fmt::format("The times of {} are estimates of another machine ({}), and {}'s is {}.",
+                                          first.path, estimated, paper.name, paper.machine));
     at_hand.paths.emplace(model.id, std::move(first.path));
     at_hand.traces.emplace(model.id, std::move(first.loaded));
   }

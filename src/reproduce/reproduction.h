@@ -24,6 +24,7 @@ struct TracesAtHand {
   Traces traces;
   std::map<std::string, std::string> paths;  // by model
   std::vector<std::string> absent;           // models
+  std::vector<std::string> notes = {};       // sentences: what a reader should know of them
 };
 Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::string>& folders);
 

@@ -137,6 +137,7 @@ std::string to_json(const Reproduction& reproduction) {
   report["published_source"] = reproduction.paper.source;
   report["traces"] = inputs_of({}, reproduction.at_hand);
   report["absent_models"] = reproduction.at_hand.absent;
+  report["notes"] = reproduction.at_hand.notes;
   report["simulated"] = reproduction.count.simulated;
   report["from_cache"] = reproduction.count.from_cache;
   report["claims"] = Json::array();

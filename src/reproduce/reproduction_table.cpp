@@ -71,6 +71,7 @@ std::string to_table(const Reproduction& reproduction) {
   if (!reproduction.at_hand.absent.empty())
     text += fmt::format("No trace of {} in {}.\n\n", fmt::join(reproduction.at_hand.absent, ", "),
                         printable(fmt::format("{}", fmt::join(reproduction.at_hand.folders, ", "))));
+  for (const std::string& note : reproduction.at_hand.notes) text += printable(note) + "\n\n";
   for (const FigureResult& figure : reproduction.figures) text += figure_text(figure) + "\n";
   Table verdicts({{"claim", Align::left}, {"figure"}, {"verdict", Align::left}});
   for (const JudgedClaim& claim : reproduction.claims)

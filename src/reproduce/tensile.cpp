@@ -31,6 +31,7 @@ Paper tensile_paper() {
               "TENSILE: A Tensor Granularity Dynamic GPU Memory Scheduling Method Toward Multiple Dynamic "
               "Workloads System (TKDE 2023)",
           .source = "the paper's text and tables",
+          .machine = "a6000",
           .models = std::move(models),
           .figures = tensile_figures(),
           .claims = tensile_claims()};

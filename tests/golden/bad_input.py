@@ -107,6 +107,16 @@ def main():
             good &= fails("the output is an input, which would be lost", file, *arguments, "-o", file, status=(2,))
             good &= Path(file).read_bytes() == before
             good &= fails("the page is an input", file, "show", file, "--html", file, status=(2,))
+        # Outputs take the place of their own kind alone.
+        script = write("bad.script.py", "print('a script')")
+        for file, arguments in [
+                (machine, ["compare", trace, "--machine", machine, "--policies", "ideal", "--html", machine]),
+                (machine, ["simulate", trace, "--machine", machine, "--policy", "ideal", "--timeline", machine]),
+                (model, ["show", trace, "--html", model]), (model, ["show", trace, "--perfetto", model]),
+                (script, ["trace", "-o", script, "--", sys.executable, script])]:
+            before = Path(file).read_bytes()
+            good &= fails("what is no output of the kind would be lost", "it would be lost", *arguments, status=(2,))
+            good &= Path(file).read_bytes() == before
         # What is shown is told by content, so any name does; and what cannot be shown, or not so, says what can.
         report = str(HERE.parent / "pages" / "report.json")
         journal = str(HERE.parents[1] / "fuzz/corpus/journal/random_run.journal")

@@ -74,6 +74,8 @@ def made_up(folder):
     again = json.loads(run(*arguments, "--json"))
     assert again["simulated"] == 0 and again["from_cache"] == first["simulated"], (again["simulated"], again["from_cache"])
     assert again["claims"] == first["claims"] and again["figures"] == first["figures"], "the cache changes nothing"
+    shutil.copy(HERE / "six_layers.trace", folder / "mine.trace")
+    assert "it would be lost" in run("g10", "--figure", "11", "--traces", traces, "--out", folder / "mine.trace", status=2)
     table = run(*arguments)
     assert re.search(r"^BERT-256 +here +", table, re.M) and "Figure 11" in table and "Figure 12" not in table, table
     text = check_page(page)
@@ -122,6 +124,12 @@ def estimated(folder):
     arguments = ("deepum", "--traces", traces, "--cache", folder / "cache")
     report = json.loads(run(*arguments, "--json", "--out", page))
     assert all(one["estimated_times"] for one in report["traces"]), report["traces"]
+    assert report["notes"] == []
+    text = (traces / "BERT-B-29.trace").read_text()
+    (traces / "BERT-B-29.trace").write_text(text.replace("v100-32", "a100"))
+    notes = json.loads(run(*arguments, "--figure", "9b", "--no-reasons", "--json"))["notes"]
+    assert len(notes) == 1 and "another machine (roofline, a100)" in notes[0], notes
+    (traces / "BERT-B-29.trace").write_text(text)
     figures = {one["figure"]: one for one in report["figures"]}
     assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T4", "T5a", "T5b"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
     speedups = {one["design"]: one["points"][0] for one in figures["9a"]["series"]}
