@@ -180,12 +180,11 @@ TEST_P(PagerTest, TheJournalHasTheIterationsThatEnded) {
   const JournalOfATest journal;
   config.journal = journal.options();
   auto pager = started(config);
-  granted(*pager, 1 << 20);
-  pager->script_ends();  // The loop has begun, so the journal has.
+  *granted(*pager, 1 << 20) = std::byte{1};  // The loop has served this fault, so the journal has begun.
   using enum IterationEnded::Place;
   for (const auto place : {next, next, first, next, last}) pager->iteration_ended({place, Nanos{7}});
-  pager.reset();
-  EXPECT_EQ(journal.replayed().iterations, 2u);
+  pager->script_ends();
+  EXPECT_EQ(journal.replayed().iterations, 2u) << "a script's pager is not destroyed";
 }
 
 TEST_P(PagerTest, MoreThreadsThanThereAreStreamsWorkAllTheSame) {

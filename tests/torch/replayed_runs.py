@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from cases import EXAMPLES, SCRIPTS, check, least_memory, long, main, normal, train
+from cases import EXAMPLES, SCRIPTS, check, least_memory, long, main, normal, run, train
 
 RESNET = ["train_resnet.py", "--batch", "4", "--size", "96", "--steps"]
 
@@ -56,6 +56,18 @@ def run_that_accumulates_gradients(spillway):
         in_each = [sum(begin <= one for begin in begins) for one in passes]
         check(in_each == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], begins, passes)
         print("ok a run that accumulates gradients", flush=True)
+
+
+@normal()
+def run_that_ends_with_a_backward_pass(spillway):
+    """Nothing but the script's end tells that its last iteration has ended. Then the process is gone at once."""
+    lines = ["import ctypes, torch", "libc = ctypes.CDLL(None)", "libc.on_exit(libc._exit, None)",
+             "net, x = torch.nn.Linear(64, 64), torch.randn(8, 64)", "for _ in range(5): net(x).sum().backward()"]
+    with tempfile.TemporaryDirectory() as folder:
+        done, report = run(spillway, [sys.executable, "-c", "\n".join(lines)], "--record", folder)
+        check(done.returncode == 0, done.stderr)
+        replay = replayed(spillway, folder)
+        check(replay["iterations"] == len(report["iterations"]) == 5, replay, report)
 
 
 @long()

@@ -419,13 +419,17 @@ void Hook::say_what_was_resized() {
 
 void Hook::finish() {
   if (in_child()) return;
-  memory_->script_ends();
+  auto ended = TrainingPhases::Ended::nothing;
+  {
+    const MutexLock lock(mutex_);
+    ended = phases_.script_ends();
+    if (ended == TrainingPhases::Ended::backward_pass) count(iterations_.backward_ended(last_end_, memory_->figures()));
+  }
+  memory_->script_ends();  // A journal that has ended has all iterations.
   say_what_was_resized();
   {
     const MutexLock lock(mutex_);
-    const auto ended = phases_.script_ends();
     if (ended == TrainingPhases::Ended::backward_pass) {
-      count(iterations_.backward_ended(last_end_, memory_->figures()));
       if (recorder_) anchor();
     } else {
       has_ended(ended);
