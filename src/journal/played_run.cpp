@@ -48,10 +48,11 @@ Result<Survey> survey(const std::string& journal, std::uint64_t most_kernels, Ru
   }
 }
 
-// All of them, or the last ones.
+// All of them, or the last ones: one at least, or what is after them.
 IterationRange range_of(const Survey& survey) {
   if (!survey.left_out || survey.ends.count() == 0) return {};
-  return {.first = std::min(survey.ends.before(*survey.left_out) + 2, survey.ends.count())};
+  const std::uint64_t before = survey.ends.before(*survey.left_out);
+  return {.first = std::min(before + 2, std::max(before + 1, survey.ends.count()))};
 }
 
 std::string heading_of(const IterationRange& range, std::uint64_t ended, std::uint64_t shown) {
@@ -120,9 +121,10 @@ Result<RunTimeline> played_run(const std::string& journal, const PlayedRunOption
     timeline->notes.emplace_back(
         "Tensors have no names: no plan was followed for the iteration that the trace beside the journal has.");
   if (range.first > 1 && !options.iterations)
-    timeline->notes.push_back(fmt::format(
-        "Only the last iterations are shown, from {} on; `spillway show --iterations FROM-TO` shows others.",
-        range.first));
+    timeline->notes.push_back(fmt::format("Only {} shown; `spillway show --iterations FROM-TO` shows others.",
+                                          range.first > ended
+                                              ? "what is after the last iteration is"
+                                              : fmt::format("the iterations from {} on are", range.first)));
   return *std::move(timeline);
 }
 

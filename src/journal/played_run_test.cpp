@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/observed_executor.h"
@@ -208,6 +209,23 @@ TEST(PlayedRun, ShowsTheIterationsThatAreAskedFor) {
   EXPECT_FALSE(played_run(run.path(), {.iterations = IterationRange{7, 8}}));
 }
 
+TEST(PlayedRun, ALongRestIsShownWithoutTheLastIteration) {
+  SmallRun run;
+  run.make(500, 0);
+  for (const std::uint64_t begin : {1'000, 2'000, 3'000, 4'000, 5'000}) {
+    run.ready(begin, 0, 7);
+    run.done(begin + 500);
+    if (begin < 3'000) run.iteration_ends(begin + 600);
+  }
+  const RunTimeline rest = run.played({.most_kernels = 2});
+  EXPECT_EQ(rest.heading, "the rest of a run, after its last iteration");
+  EXPECT_EQ(rest.kernels.size(), 3u) << "that much at least";
+  EXPECT_EQ(rest.iterations, 0u);
+  ASSERT_EQ(rest.notes.size(), 2u);
+  EXPECT_TRUE(rest.notes[1].starts_with("Only what is after the last iteration is shown")) << rest.notes[1];
+  EXPECT_EQ(run.played({.most_kernels = 3}).heading, "iteration 2 of 2 of a run");
+}
+
 // What seemed to be iterations, until the first optimizer step, were none; several optimizers' steps make one.
 TEST(PlayedRun, IterationsAreThoseOfTheReport) {
   using enum IterationEnded::Place;
@@ -258,6 +276,51 @@ TEST(PlayedRun, IterationsThatAreToldOfTogetherAreToldApart) {
   EXPECT_TRUE(third.kernels.empty());
   EXPECT_EQ(third.iteration, Nanos{1'000});
   EXPECT_EQ(third.heading, "iteration 3 of 4 of a run");
+}
+
+// Machines tell what has moved before what the script did until then.
+TEST(PlayedRun, WhatMovedIsToldBeforeWhatTheScriptDidEarlier) {
+  SmallRun run;
+  for (std::uint32_t tensor = 0; tensor < 5; ++tensor) {
+    run.make(1'000 + 100 * tensor, tensor);
+    run.fault(1'050 + 100 * tensor, tensor, {5 + tensor});
+  }
+  run.ready(3'000, 0, 7);
+  run.iteration_ends(5'000);
+  run.moves_end(9'000);
+  run.done(9'000, 5'500);
+  run.make(9'000, 5, 5'200);
+  run.fault(9'000, 4, {8});
+  run.ready(9'000, 0, 7, 5'000);
+  run.done(9'000, 4'600);
+  run.ready(9'000, 0, 7, 3'000);
+  run.done(9'000, 2'500);
+  run.iteration_ends(9'500);
+  run.tell(9'900, Freed{{5}, {{5}, 1}});
+
+  const auto of_operators = [](const RunTimeline& timeline) {
+    std::vector<std::pair<Nanos, Nanos>> found;
+    for (const PlayedKernel& one : timeline.kernels)
+      if (one.name == "operator 1") found.emplace_back(one.ready, one.end);
+    return found;
+  };
+  using Spans = std::vector<std::pair<Nanos, Nanos>>;
+  const RunTimeline first = run.played({.iterations = IterationRange{1, 1}});
+  EXPECT_EQ(of_operators(first), (Spans{{Nanos{2'000}, Nanos{2'500}}, {Nanos{3'000}, Nanos{3'400}}}));
+  EXPECT_EQ(first.iteration, Nanos{4'000});
+  EXPECT_EQ(first.lives.size(), 6u);
+  ASSERT_EQ(first.transfers.size(), 1u) << "nobody had asked for the others";
+  EXPECT_TRUE(first.transfers[0].goes_on);
+  EXPECT_EQ(first.levels.back().bytes.ssd, kBlockBytes * 2);
+
+  const RunTimeline second = run.played({.iterations = IterationRange{2, 2}});
+  EXPECT_EQ(of_operators(second), (Spans{{Nanos{1'000}, Nanos{1'500}}}));
+  EXPECT_TRUE(second.lives.empty()) << "what was made before is there";
+  ASSERT_EQ(second.transfers.size(), 3u);
+  EXPECT_EQ(second.transfers[0].end, Nanos{4'000}) << "told before anything of this iteration";
+  ASSERT_EQ(second.levels.size(), 2u);
+  EXPECT_EQ(second.levels[0].bytes, first.levels.back().bytes);
+  EXPECT_EQ(second.levels[1].at, Nanos{4'000});
 }
 
 // A process that was killed may have told the journal's thread more than its loop knew.

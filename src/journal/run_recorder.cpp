@@ -24,6 +24,13 @@ Bytes bytes_of(BlockRange blocks, const PageTable& table) {
   return bytes;
 }
 
+// By a thread of the script, in the order in which it happened. All else is told at once, so maybe before that.
+bool is_told_by_script(const Event& event) {
+  return std::holds_alternative<Allocated>(event) || std::holds_alternative<Freed>(event) ||
+         std::holds_alternative<KernelReady>(event) || std::holds_alternative<KernelDone>(event) ||
+         std::holds_alternative<Adopted>(event);
+}
+
 }  // namespace
 
 RunRecorder::RunRecorder(IterationRange iterations, const IterationEnds& ends, const RunNames& names)
@@ -35,19 +42,26 @@ RunRecorder::RunRecorder(IterationRange iterations, const IterationEnds& ends, c
 
 bool RunRecorder::told(Nanos at, const Told& event, const PageTable& table) {
   const Nanos happened = excess(at, event.ago);
-  if (!has_begun_ && (!after_ || happened > *after_)) begin(after_.value_or(happened), table);
+  const bool by_script = is_told_by_script(event.event);
+  if (!tiers_have_begun_ && (!after_ || at > *after_)) begin_tiers(after_.value_or(happened), table);
+  if (!has_begun_ && (!after_ || happened > *after_) && (by_script || std::holds_alternative<Faulted>(event.event)))
+    begin(table);
   now_ = std::max(std::min(at, until_), begin_);
   iterations_ = std::max(iterations_, ends_.before(happened));
-  if (happened > until_) return false;  // All of them are over.
+  if (happened > until_) return !by_script;  // The script may not have told all that it did before.
   note(event.event, std::max(happened, begin_), table);
   return true;
 }
 
-void RunRecorder::begin(Nanos at, const PageTable& table) {
-  has_begun_ = true;
+void RunRecorder::begin_tiers(Nanos at, const PageTable& table) {
+  tiers_have_begun_ = true;
   begin_ = at;
   transfers_.begin(at);
   levels_.begin(at, table);
+}
+
+void RunRecorder::begin(const PageTable& table) {
+  has_begun_ = true;
   owners_.resize(table.block_count(), kNoTensor);
   std::vector<std::pair<TensorId, Alive>> alive(alive_.begin(), alive_.end());
   std::ranges::sort(alive, {}, [](const auto& one) { return one.first; });
@@ -71,7 +85,7 @@ void RunRecorder::note(const Event& event, Nanos at, const PageTable& table) {
   }
   if (const auto* move = std::get_if<MoveDone>(&event)) return transfers_.ended(move->move, at, false);
   if (const auto* move = std::get_if<MoveFailed>(&event)) return transfers_.ended(move->move, at, true);
-  if (!has_begun_) return;
+  if (!has_begun_ || (after_ && at <= *after_)) return;  // It is of an iteration before.
   if (const auto* kernel = std::get_if<KernelReady>(&event)) return ready(*kernel, at);
   if (const auto* kernel = std::get_if<KernelDone>(&event)) {
     if (auto one = running_.extract(kernel->launch)) done(std::move(one.mapped()), at);
@@ -194,7 +208,7 @@ std::uint32_t RunRecorder::tensor_of(TensorId tensor, const Alive& alive, const 
 }
 
 void RunRecorder::asked(Nanos at, std::span<const Command> commands, const PageTable& table) {
-  at = std::min(at, until_);  // The loop may have slept until then.
+  if (at > until_) return;  // It is of what follows.
   for (const Command& command : commands) {
     if (const auto* launch = std::get_if<Launch>(&command)) {
       const auto running = running_.find(launch->launch);
@@ -209,7 +223,7 @@ void RunRecorder::asked(Nanos at, std::span<const Command> commands, const PageT
         cargo.tensor = TensorId{owner};
     transfers_.asked(*move, cargo, at);
   }
-  if (!has_begun_) return;
+  if (!tiers_have_begun_) return;
   settle_faults(at, table);
   levels_.note(at, table);
 }

@@ -51,7 +51,8 @@ class RunRecorder : public ReplayObserver {
     TensorLabel label{};
   };
 
-  void begin(Nanos at, const PageTable& table);
+  void begin_tiers(Nanos at, const PageTable& table);
+  void begin(const PageTable& table);
   void mark_iterations();
   void note(const Event& event, Nanos at, const PageTable& table);
   void ready(const KernelReady& event, Nanos at);
@@ -70,7 +71,8 @@ class RunRecorder : public ReplayObserver {
 
   const std::optional<Nanos> after_;  // the iterations before those ended then; nothing: there are none
   const Nanos until_;                 // the last one ends, as far as is known
-  bool has_begun_ = false;
+  // Tiers change when the loop is told; what the script does later may have happened before, in another iteration.
+  bool tiers_have_begun_ = false, has_begun_ = false;
   Nanos begin_, now_;
   std::uint64_t iterations_ = 0;
   std::unordered_map<TensorId, Alive> alive_;
