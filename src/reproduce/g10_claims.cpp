@@ -145,8 +145,9 @@ std::vector<ClaimSpec> about_traces() {
        .claim = "Tensors of all sizes are inactive for all lengths of time, and most could go to the SSD meanwhile.",
        .published =
            "of Inceptionv3-512: 10 KB–2.7 GB, 10 µs–100 s; over 60–80 % of the periods hide their way there and back",
-       .statements = {of_trace("hide a swap, %", Over::each_model, Relation::at_least, 60, 0, "%"),
-                      of_trace("smallest, KB", Over::each_model, Relation::at_most, 10, 0, "KB", {"Inceptionv3-512"}),
+       .statements = {of_trace("long enough for the SSD, %", Over::each_model, Relation::at_least, 60, 0, "%"),
+                      of_trace("smallest, bytes", Over::each_model, Relation::at_most, 10'000, 0, "bytes",
+                               {"Inceptionv3-512"}),
                       of_trace("largest, GB", Over::each_model, Relation::near, 2.7, 0.1, "GB", {"Inceptionv3-512"}),
                       of_trace("shortest, µs", Over::each_model, Relation::at_most, 20, 0, "µs", {"Inceptionv3-512"}),
                       of_trace("longest, s", Over::each_model, Relation::at_least, 50, 0, "s", {"Inceptionv3-512"})},

@@ -63,10 +63,10 @@ FigureSpec figure_4() {
   models.insert(models.begin(), g10_model("Inceptionv3-512"));
   for (const PaperModel& model : models) {
     figure.series.push_back(of_trace(model, "periods", &inactive_periods));
-    figure.series.push_back(of_trace(model, "hide a swap, %", &percent_that_hide_swaps));
+    figure.series.push_back(of_trace(model, "long enough for the SSD, %", &percent_that_hide_swaps));
     figure.series.push_back(of_trace(model, "shortest, µs", &shortest_inactivity_microseconds));
     figure.series.push_back(of_trace(model, "longest, s", &longest_inactivity_seconds));
-    figure.series.push_back(of_trace(model, "smallest, KB", &smallest_inactive_kilobytes));
+    figure.series.push_back(of_trace(model, "smallest, bytes", &smallest_inactive_bytes));
     figure.series.push_back(of_trace(model, "largest, GB", &largest_inactive_gigabytes));
   }
   return figure;

@@ -164,8 +164,8 @@ double shortest_inactivity_microseconds(const TraceFacts& facts) {
 
 double longest_inactivity_seconds(const TraceFacts& facts) { return seconds(facts.character.inactive_length.most); }
 
-double smallest_inactive_kilobytes(const TraceFacts& facts) {
-  return static_cast<double>(facts.character.inactive_bytes.least.value) / 1e3;
+double smallest_inactive_bytes(const TraceFacts& facts) {
+  return static_cast<double>(facts.character.inactive_bytes.least.value);
 }
 
 double largest_inactive_gigabytes(const TraceFacts& facts) { return gigabytes(facts.character.inactive_bytes.most); }

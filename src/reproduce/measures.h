@@ -55,7 +55,7 @@ double percent_longer_than_10s(const TraceFacts& facts);
 double percent_that_hide_swaps(const TraceFacts& facts);  // of them: long enough to go to G10's SSD and come back
 double shortest_inactivity_microseconds(const TraceFacts& facts);
 double longest_inactivity_seconds(const TraceFacts& facts);
-double smallest_inactive_kilobytes(const TraceFacts& facts);  // decimal
+double smallest_inactive_bytes(const TraceFacts& facts);
 double largest_inactive_gigabytes(const TraceFacts& facts);
 
 // A line of a trace; at most a few hundred points.
