@@ -196,6 +196,19 @@ TEST(JudgeReason, SaysSoIfItExplainsNothing) {
   EXPECT_TRUE(text_of(judged, "%").ends_with("That explains nothing of the difference.")) << text_of(judged, "%");
 }
 
+TEST(JudgeReason, ChangesNoMeasuredTrace) {
+  FigureForTests figure;
+  figure.add("m", "A", 60, 50);
+  const ReasonSpec larger{.text = "Larger", .policy = "A", .bytes_percent = 200};
+  Traces traces;
+  traces.emplace("m", LoadedTrace{});
+  EXPECT_TRUE(experiments_of(larger, figure.result().spec, traces).empty());
+  EXPECT_TRUE(judge(larger, figure.result(), {}).values.empty()) << "nor does it speak of one";
+  traces.at("m").trace.estimated = "roofline, a100";
+  EXPECT_EQ(experiments_of(larger, figure.result().spec, traces),
+            (std::vector<Experiment>{{.model = "m", .policy = "A", .bytes_percent = 200}}));
+}
+
 // Such a figure's reasons change both systems' machine, and may change the other system.
 TEST(JudgeReason, ComparesWithTheSameSystemAsTheFigure) {
   FigureForTests made;
