@@ -45,14 +45,18 @@ PAPERS = {  # the machine, and the models
                   {512: 53.612, 768: 56.463, 1024: 59.313, 1280: 59.949, 1536: 59.694, 1792: 59.439}),
         g10_model("vision.py", ("--model", "resnet152"), "ResNet152", 1280, {256: 106.107, 512: 108.418, 768: 109.811, 1024: 111.203, 1280: 112.589}),
         g10_model("vision.py", ("--model", "senet154"), "SENet154", 1024, {256: 129.431, 512: 131.259, 768: 133.086, 1024: 132.870}))),
-    "deepum": ("v100-32", (  # batches of its figure 9, and the largest of its table 3
+    "deepum": ("v100-32", (  # batches of its figure 9, and the largest of its tables 3 and 7; the 16 GB card is as fast
         Model("bert.py", WIKITEXT, "BERT-B-{}", batches(29, 30, 31, 256)),
         Model("dlrm.py", ("--size", "mlperf"), "DLRM-{}", {f"{n}K": n * 1024 for n in (96, 128, 160, 192, 224, 512)}),
         Model("bert.py", ("--size", "large", *WIKITEXT), "BERT-L-{}", batches(14, 16, 18, 192)),
         Model("gpt2.py", ("--size", "large"), "GPT-2-L-{}", batches(3, 5, 7, 24)),
         Model("gpt2.py", ("--size", "xl"), "GPT-2-XL-{}", batches(3, 5, 7, 16)),
         Model("vision.py", ("--model", "resnet152", "--optimizer", "momentum"), "ResNet152-{}", batches(1280, 1536, 1792)),
-        Model("vision.py", ("--model", "resnet200"), "ResNet200-{}", batches(1024, 1280, 1536, 2304)))),
+        Model("vision.py", ("--model", "resnet200"), "ResNet200-{}", batches(1024, 1280, 1536, 2304)),
+        Model("bert.py", ("--size", "large", *ADAMW), "BERT-L-CoLA-{}", batches(64)),
+        Model("vision.py", ("--model", "resnet200", "--size", "32", "--classes", "10"), "ResNet200-CIFAR-{}", {"6.4K": 6400}),
+        Model("vision.py", ("--model", "mobilenet", "--size", "32", "--classes", "100"), "MobileNet-{}", {"5.1K": 5100}),
+        Model("dcgan.py", (), "DCGAN-{}", {"3.5K": 3500}))),
     "tensile": ("a6000", (  # batch 16, and the others of its figure 7
         Model("vision.py", ("--model", "vgg16", *FUSED), "VGG-16{}", TENSILE_BATCHES),
         Model("vision.py", ("--model", "inception_v3", *FUSED), "Inceptionv3{}", TENSILE_BATCHES),

@@ -489,12 +489,21 @@ class RandomProgram {
       RC_ASSERT(shape_.faults);
       if (kernel.faulted && choices_.below(4) > 0) return;  // A signal ends the wait now and then.
       kernel.faulted = true;
-      return tell(Faulted{{index}, {machine_.faults_on(piece), 1}, choices_.below(4) == 0});
+      const BlockId block = machine_.faults_on(piece);
+      return tell(Faulted{{index}, {block, 1}, choices_.below(4) == 0, touched_behind(kernel, block)});
     }
     if (machine_.comes_back_on(piece)) return tell(Touched{{piece / kPiecesPerBlock}});
     if (expected_[piece]) RC_ASSERT(*bytes == *expected_[piece]);
     if (writes) expected_[piece] = bytes = ++stamp_;
     kernel.touches.pop_back();
+  }
+
+  // Some of the blocks behind it that the kernel uses, too: whatever their state is.
+  std::uint32_t touched_behind(const InFlight& kernel, BlockId block) {
+    for (const BlockAccess& access : kernel.accesses)
+      if (!is_piece(block) && access.blocks.contains(block))
+        return choices_.below(access.blocks.end().value - block.value);
+    return 0;
   }
 
   Shape shape_;

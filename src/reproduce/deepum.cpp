@@ -27,8 +27,16 @@ std::vector<PaperModel> deepum_largest() {
   return models;
 }
 
+std::vector<PaperModel> deepum_largest_on_16_gb() {
+  std::vector<PaperModel> models;
+  for (const std::string_view name : {"ResNet200-CIFAR-6.4K", "BERT-L-CoLA-64", "DCGAN-3.5K", "MobileNet-5.1K"})
+    models.push_back(named(name));
+  return models;
+}
+
 Paper deepum_paper() {
   std::vector<PaperModel> models = deepum_trained();
+  for (const PaperModel& model : deepum_largest_on_16_gb()) models.push_back(model);
   for (const PaperModel& model : deepum_largest())
     if (std::ranges::find(models, model.id, &PaperModel::id) == models.end()) models.push_back(model);
   return {.name = "deepum",
