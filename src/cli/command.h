@@ -45,11 +45,6 @@ Result<int> print(std::string_view text, int status = kSuccess);
 // Also where neither is there yet.
 bool are_same_file(const std::string& one, const std::string& other);
 
-// Refuses an output (of that option) that names no file, or one of the files that the command reads: that would be
-// lost. Where the output and what is read are of different kinds, check_replaced() sees more.
-Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs,
-                        std::string_view option = "-o");
-
 // Every sub-command into `app`.
 void add_commands(CLI::App& app, int& status);
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/replaced_file.h"
 #include "import/chakra_writer.h"
 #include "trace/compressed.h"
 #include "trace/format.h"
@@ -19,8 +20,8 @@ struct ExportOptions {
 };
 
 Result<int> export_chakra(const ExportOptions& options) {
-  TRY_VOID(check_new_file(options.output, {options.trace}));
-  if (options.profile) TRY_VOID(check_new_file(*options.profile, {options.trace}, "--profile"));
+  TRY_VOID(check_replaced(options.output, OutputKind::execution_trace, "-o"));
+  if (options.profile) TRY_VOID(check_replaced(*options.profile, OutputKind::profile, "--profile"));
   if (options.profile && are_same_file(*options.profile, options.output))
     return fail(Errc::usage, fmt::format("--profile {}: -o names the same file; give them two", *options.profile));
   TRY(const LoadedTrace loaded, load_trace(options.trace));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/replaced_file.h"
 #include "latency/fit.h"
 #include "latency/model_file.h"
 #include "report/json.h"
@@ -82,9 +83,9 @@ Json report_of(const FitOptions& options, const std::vector<LoadedTrace>& loaded
 }
 
 Result<int> run(const FitOptions& options) {
+  TRY_VOID(check_replaced(options.output, OutputKind::latencies, "-o"));
   std::vector<LoadedTrace> loaded;
   for (const std::string& path : options.traces) {
-    TRY_VOID(check_new_file(options.output, {path}));
     TRY(LoadedTrace one, load_trace(path));
     if (!one.trace.estimated.empty())
       return fail(Errc::bad_input, fmt::format("cannot learn from {}: its times are estimates ({}); record a run of it",

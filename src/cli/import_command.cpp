@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/replaced_file.h"
 #include "import/chakra.h"
 #include "import/dtr.h"
 #include "import/memory_snapshot.h"
@@ -32,10 +33,6 @@ struct Kind {
   const char *name, *summary, *example, *inferred, *files;
   int fewest = 1, most = 1;
   Result<Trace> (*read)(const Files& files);
-  // The file that a path means, if not itself.
-  Result<std::string> (*file)(const std::string& path) = [](const std::string& path) -> Result<std::string> {
-    return path;
-  };
 };
 
 // What people call the trace: the file's name, without what its kind adds.
@@ -125,8 +122,7 @@ constexpr Kind kKinds[] = {
      .inferred = "Phases are read from the kernels' names; a tensor dies after its last use; one whose first use is a "
                  "read is an input.",
      .files = "a kernels.config, the same as .zst, or its folder",
-     .read = [](const Files& files) { return import_g10(files[0]); },
-     .file = g10_file},
+     .read = [](const Files& files) { return import_g10(files[0]); }},
     {.name = "dtr",
      .summary = "A log of DTR's prototype, as its simulator simrd reads it",
      .example = "spillway import dtr logs/unet-6-default.log -o unet.trace.zst",
@@ -172,10 +168,7 @@ constexpr Kind kKinds[] = {
 };
 
 Result<int> import_file(const Kind& kind, const ImportOptions& options) {
-  for (const std::string& path : options.files) {
-    TRY(const std::string file, kind.file(path));
-    TRY_VOID(check_new_file(options.output, {file}));
-  }
+  TRY_VOID(check_replaced(options.output, OutputKind::trace, "-o"));
   TRY(const Trace trace, kind.read(options.files));
   TRY_VOID(save_trace(options.output, trace));
   return print(fmt::format("{}: {} kernels, {} tensors; next: spillway show {}\n", options.output, trace.kernels.size(),

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/files.h"
+#include "cli/replaced_file.h"
 #include "session/output_file.h"
 #include "session/own_process.h"
 
@@ -43,6 +44,7 @@ Result<JsonReport> JsonReport::open(const std::string& file, Nanos limit) {
                                          "--json, or allow more time with --io-timeout"},
                              [&]() -> Result<std::string> {
                                TRY(const std::string path, check_output("--json", file));
+                               TRY_VOID(check_replaced(path, OutputKind::run_report, "--json"));
                                return (is_stream(path) ? kStream : kFile) + path;
                              }));
   report.is_stream_ = found.starts_with(kStream);

@@ -34,16 +34,4 @@ bool are_same_file(const std::string& one, const std::string& other) {
   return resolved(one) == resolved(other) || std::filesystem::equivalent(one, other, error);
 }
 
-Result<> check_new_file(const std::string& output, std::initializer_list<std::string> inputs, std::string_view option) {
-  if (output.empty()) return fail(Errc::usage, fmt::format("{}: it names no file; give it one to write", option));
-  const auto is_output = [&](const std::string& input) {
-    std::error_code neither_is_there;
-    return std::filesystem::equivalent(output, input, neither_is_there);
-  };
-  if (std::ranges::any_of(inputs, is_output))
-    return fail(Errc::usage,
-                fmt::format("{} {}: that is the file to read, and it would be lost; name another", option, output));
-  return {};
-}
-
 }  // namespace spillway

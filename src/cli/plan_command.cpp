@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/evaluation.h"
 #include "cli/machine_option.h"
+#include "cli/replaced_file.h"
 #include "plan/listing.h"
 #include "plan/plan_file.h"
 #include "report/estimates.h"
@@ -71,7 +72,7 @@ std::string listing_of(const Evaluation& evaluation, const Case& input) {
 }
 
 Result<int> plan(const PlanOptions& options) {
-  if (options.output) TRY_VOID(check_new_file(*options.output, {options.trace, options.machine.file()}));
+  if (options.output) TRY_VOID(check_replaced(*options.output, OutputKind::plan, "-o"));
   TRY(const Policy policy, policy_by_name(options.policy));
   TRY(MachineModel machine, options.machine.load());
   TRY(const Case input, load_case(options.trace, std::move(machine)));

@@ -6,16 +6,33 @@
 #include <fstream>
 
 #include "cli/shown_file.h"
+#include "import/chakra_writer.h"
+#include "latency/model_file.h"
+#include "pages/page.h"
+#include "plan/plan_file.h"
 #include "timeline/timeline_file.h"
+#include "trace/compressed.h"
 #include "trace/format.h"
 
 namespace spillway {
 namespace {
 
+std::string beginning_of(const std::string& path, std::size_t bytes) {
+  std::string text(bytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(bytes));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+bool is_page(const std::string& path) {
+  constexpr std::size_t kHead = 512;
+  return beginning_of(path, kHead).contains(kPageMark);
+}
+
 bool begins_with(const std::string& path, std::string_view beginning) {
-  std::string bytes(beginning.size(), '\0');
-  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return bytes == beginning;
+  const auto content = read_maybe_compressed(path, kMostTraceBytes);
+  return content && content->starts_with(beginning);
 }
 
 bool is_timeline(const std::string& path) {
@@ -23,16 +40,31 @@ bool is_timeline(const std::string& path) {
   return file && file->kind == ShownFile::Kind::timeline && parse_timeline(file->content, path);
 }
 
+bool is_run_report(const std::string& path) {
+  const auto file = open_shown(path);
+  return file && file->kind == ShownFile::Kind::run_report;
+}
+
 bool is_of_kind(const std::string& path, OutputKind kind) {
   switch (kind) {
     case OutputKind::page:
-      return begins_with(path, "<!doctype html>");
+      return is_page(path);
     case OutputKind::trace_events:
-      return begins_with(path, R"({"displayTimeUnit")");
+      return begins_with(path, kTraceEventsBegin);
     case OutputKind::timeline:
       return is_timeline(path);
     case OutputKind::trace:
       return load_trace(path).has_value();
+    case OutputKind::plan:
+      return load_plan(path).has_value();
+    case OutputKind::latencies:
+      return load_latencies(path).has_value();
+    case OutputKind::execution_trace:
+      return begins_with(path, kExecutionTraceBegin);
+    case OutputKind::profile:
+      return begins_with(path, kProfileBegin);
+    case OutputKind::run_report:
+      return is_run_report(path);
   }
   return false;
 }
@@ -40,13 +72,23 @@ bool is_of_kind(const std::string& path, OutputKind kind) {
 std::string_view name_of(OutputKind kind) {
   switch (kind) {
     case OutputKind::page:
-      return "page";
+      return "page of ours";
     case OutputKind::trace_events:
-      return "file of trace events";
+      return "file of trace events of ours";
     case OutputKind::timeline:
       return "timeline";
     case OutputKind::trace:
       return "trace";
+    case OutputKind::plan:
+      return "plan";
+    case OutputKind::latencies:
+      return "file of fitted latencies";
+    case OutputKind::execution_trace:
+      return "execution trace of ours";
+    case OutputKind::profile:
+      return "profile of ours";
+    case OutputKind::run_report:
+      return "report of a run";
   }
   return "";
 }

@@ -8,7 +8,17 @@
 
 namespace spillway {
 
-enum class OutputKind : std::uint8_t { page, trace_events, timeline, trace };
+enum class OutputKind : std::uint8_t {
+  page,
+  trace_events,
+  timeline,
+  trace,
+  plan,
+  latencies,
+  execution_trace,
+  profile,
+  run_report
+};
 
 // An output may take the place of an empty file, and of an older one of its kind. Anything else that is there somebody
 // has made for something else: it would be lost. `option` is who asked for it.

@@ -59,10 +59,17 @@ std::string simulation_table(const Evaluation& evaluation, const Case& input) {
   const auto add = [&](std::string what, std::string value) { table.add_row({std::move(what), std::move(value)}); };
   add("time", fmt::format("{:.3f} s", seconds(result.iteration)));
   add("of ideal", fmt::format("{:.1f} % of {:.3f} s", result.percent_of_ideal(), seconds(result.ideal)));
-  add("stall", fmt::format("{:.3f} s in {} kernels", seconds(result.stall()), result.stalled_kernels));
+  const auto in_kernels = [](Nanos time, std::uint64_t kernels) {
+    return fmt::format("{:.3f} s in {} kernels", seconds(time), kernels);
+  };
+  if (result.recomputed_kernels == 0) {
+    add("stall", in_kernels(result.stall(), result.stalled_kernels));
+  } else {
+    add("stall", fmt::format("{:.3f} s", seconds(result.stall())));
+    add("  waiting", in_kernels(excess(result.stall(), result.recompute), result.stalled_kernels));
+    add("  computing again", in_kernels(result.recompute, result.recomputed_kernels));
+  }
   add("moving while computing", fmt::format("{:.3f} s", seconds(result.hidden)));
-  if (result.recomputed_kernels > 0)
-    add("recomputation", fmt::format("{:.3f} s in {} kernels", seconds(result.recompute), result.recomputed_kernels));
   add("page faults", fmt::format("{} blocks", result.faults));
   for (const Tier from : kTiers)
     for (const Tier to : kTiers)

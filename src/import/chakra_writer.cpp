@@ -81,9 +81,7 @@ class Nodes {
             [](TensorId) { return '"' + kType + '"'; }, [](TensorId) { return kNothing; }));
   }
 
-  std::string text() const {
-    return R"({"schema":"1.1.1-chakra.0.0.4","pid":1,"start_ts":0,"nodes":[)" + lines_ + "\n]}\n";
-  }
+  std::string text() const { return std::string(kExecutionTraceBegin) + lines_ + "\n]}\n"; }
 
  private:
   // What its elements are, a trace does not say: they are bytes.
@@ -166,7 +164,7 @@ class Events {
         fmt::format(R"({{"ph":"X","cat":"user_annotation","name":{},"pid":1,"tid":1,"ts":0.000,"dur":{},)"
                     R"("args":{{"External id":{},"Record function id":{}}}}})",
                     kStepName, microseconds(std::max(end_, 2000 * calls_)), kStepNumber, kStepNumber);
-    return R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":0,)" +
+    return std::string(kProfileBegin) +
            (estimated.empty() ? std::string() : fmt::format(R"("estimated":{},)", estimated)) + R"("traceEvents":[)" +
            "\n" + step + "," + lines_ + "\n]}\n";
   }

@@ -1,11 +1,18 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "trace/trace.h"
 
 namespace spillway {
+
+// What these files begin with.
+inline constexpr std::string_view kExecutionTraceBegin =
+    R"({"schema":"1.1.1-chakra.0.0.4","pid":1,"start_ts":0,"nodes":[)";
+inline constexpr std::string_view kProfileBegin =
+    R"({"schemaVersion":1,"displayTimeUnit":"ms","baseTimeNanoseconds":0,)";
 
 // A trace as PyTorch would have recorded it on one GPU: which tensors operators use, and when.
 struct ChakraFiles {

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "timeline/run_timeline.h"
 
 namespace spillway {
+
+// All pages have this near their beginning, by which they are known again.
+inline constexpr std::string_view kPageMark = R"(<meta name="generator" content="Spillway">)";
 
 // One HTML file that draws the timeline, with its data and scripts inside; it needs no network.
 std::string page_of(const RunTimeline& timeline);
@@ -21,5 +25,6 @@ Result<std::string> report_page_of(const std::string& json, const std::string& w
 // one for their waits, two for each link (urgent, planned), a counter for each tier, and an arrow from each transfer up
 // to the kernel that uses its tensor next.
 std::string trace_events_of(const RunTimeline& timeline);
+inline constexpr std::string_view kTraceEventsBegin = R"({"displayTimeUnit":"ms","traceEvents":[)";
 
 }  // namespace spillway

@@ -46,7 +46,7 @@ class Events {
     for (const PlayedMark& one : timeline_.marks)
       event(
           fmt::format(R"("ph":"i","s":"p","name":{},"cat":"mark","tid":0,"ts":{})", as_json(one.text), micros(one.at)));
-    return R"({"displayTimeUnit":"ms","traceEvents":[)" + out_ + "\n]}\n";
+    return std::string(kTraceEventsBegin) + out_ + "\n]}\n";
   }
 
  private:

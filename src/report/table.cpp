@@ -76,6 +76,28 @@ std::string printable(std::string_view text, std::size_t most) {
   return shown;
 }
 
+std::string wrapped(std::string_view text, std::size_t indent) {
+  constexpr std::size_t kMost = 100;
+  std::string lines;
+  std::size_t width = 0;  // of the last line
+  while (!text.empty()) {
+    // A word with the spaces before it.
+    const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::size_t more = display_width(text.substr(0, end));
+    if (!lines.empty() && width + more > kMost) {
+      const std::string_view word = text.substr(begin, end - begin);
+      lines += "\n" + std::string(indent, ' ') + std::string(word);
+      width = indent + display_width(word);
+    } else {
+      lines += text.substr(0, end);
+      width += more;
+    }
+    text.remove_prefix(end);
+  }
+  return lines;
+}
+
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) { CHECK(!columns_.empty()); }
 
 void Table::add_row(std::vector<std::string> cells) {

@@ -14,6 +14,10 @@ std::size_t display_width(std::string_view utf8);
 // an ellipsis. Names come from foreign files.
 std::string printable(std::string_view text, std::size_t most = 1'000);
 
+// The text in lines of at most 100 columns, broken at spaces: all but the first begin with so many spaces. What has no
+// space is not broken.
+std::string wrapped(std::string_view text, std::size_t indent);
+
 enum class Align : std::uint8_t { left, right };
 
 // A table for people: columns line up, headers stand over them. Numbers belong to the right, text to the left.

@@ -41,6 +41,22 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("\xff\xc3"), 2u) << "what is not UTF-8 counts by its bytes";
 }
 
+TEST(Wrapped, BreaksAtSpacesAndIndents) {
+  const std::string word(30, 'x');
+  EXPECT_EQ(wrapped("", 2), "");
+  EXPECT_EQ(wrapped("  here  a b", 8), "  here  a b");
+  EXPECT_EQ(wrapped(word + " " + word + " " + word, 4), word + " " + word + " " + word);
+  EXPECT_EQ(wrapped(word + " " + word + " " + word + " " + word + " a", 4),
+            word + " " + word + " " + word + "\n    " + word + " a");
+  const std::string signs = "××××××××××";  // ten columns, twenty bytes
+  std::string line = signs;
+  for (int n = 0; n < 8; ++n) line += " " + signs;
+  EXPECT_EQ(wrapped(line + " y", 0), line + " y") << "exactly a hundred";
+  EXPECT_EQ(wrapped(line + " yy z", 0), line + "\nyy z");
+  const std::string endless(200, 'x');
+  EXPECT_EQ(wrapped("a " + endless + " b", 1), "a\n " + endless + "\n b");
+}
+
 TEST(Printable, WhatSteersATerminalOrIsNotUtf8IsReplaced) {
   EXPECT_EQ(printable("plain µ 模型"), "plain µ 模型");
   EXPECT_EQ(printable("\x1b[31mred\x07\r\n"), "?[31mred???");

@@ -140,6 +140,7 @@ FigureSpec peaks_of(std::string id, std::string note, const std::vector<PaperMod
                     .title = "Peak of memory with the largest batch that DeepUM could run",
                     .unit = "GB",
                     .note = std::move(note),
+                    .is_of_times = false,
                     .series = {}};
   for (const PaperModel& model : models)
     figure.series.push_back({.model = model.id, .policy = "", .part = "peak", .measure = &peak_gigabytes});
@@ -151,24 +152,26 @@ FigureSpec largest_batches() {
 }
 
 FigureSpec largest_batches_on_16_gb() {
-  return peaks_of("T7",
-                  "DeepUM may use 128 GB of host memory, and 17 GB are the device's. Published largest batches of "
-                  "Capuchin: ResNet200 5.9K, BERT large 27, DCGAN 2.7K, MobileNet 3.2K; of Sentinel: 5.7K, 28, 2.5K, "
-                  "3.2K; of vDNN: 4.2K, none, 1.4K, 1.2K. Images and texts have the sizes of their data sets, and "
-                  "texts of CoLA are cut at 128 words.",
-                  deepum_largest_on_16_gb());
+  return peaks_of(
+      "T7",
+      "DeepUM may use 128 GB of host memory, and 17 GB are the device's. Published largest batches of "
+      "Capuchin: ResNet200 5.9K, BERT large 27, DCGAN 2.7K, MobileNet 3.2K; of Sentinel: 5.7K, 28, 2.5K, "
+      "3.2K; of vDNN: 4.2K, none, 1.4K, 1.2K. Images are 32 pixels wide and high (DCGAN's 64), and texts of "
+      "CoLA are filled up to 128 words.",
+      deepum_largest_on_16_gb());
 }
 
 FigureSpec beside_tensorflow() {
-  FigureSpec figure{.id = "13",
-                    .title = "Speedup over unified memory, on a V100 with 16 GB",
-                    .unit = "×",
-                    .speedup_over = "UM",
-                    .note =
-                        "The paper has this as a drawing, quotes the others' values, and names no batches. Here: "
-                        "those of table 7, with 128 GB of host memory. AutoTM, SwapAdvisor and Sentinel are not "
-                        "simulated.",
-                    .series = {}};
+  FigureSpec figure{
+      .id = "13",
+      .title = "Speedup over unified memory, on a V100 with 16 GB",
+      .unit = "×",
+      .speedup_over = "UM",
+      .note =
+          "The paper has this as a drawing, quotes the others' values, and names no batches. Here: "
+          "DeepUM's largest ones of table 7, with 128 GB of host memory. AutoTM, SwapAdvisor and Sentinel are not "
+          "simulated.",
+      .series = {}};
   add_series(
       figure,
       {{"UM", kUnifiedMemory}, {"vDNN", "vdnn"}, {"Capuchin", "capuchin"}, {"DeepUM", kDeepum}, {"Ideal", "ideal"}},
@@ -188,6 +191,7 @@ FigureSpec table_sizes() {
                     .note =
                         "Each kernel has an execution ID of its own here, and so a block table: 2048 rows of two "
                         "entries, each of a block and four successors, of 8 bytes each.",
+                    .is_of_times = false,
                     .series = {}};
   for (const PaperModel& model : deepum_trained())
     figure.series.push_back({.model = model.id,

@@ -116,6 +116,14 @@ std::string estimates_text(const FigureResult& figure) {
                      fmt::join(are_most ? figure.measured : figure.estimated, ", "));
 }
 
+std::vector<std::string> notes_of(const FigureResult& figure) {
+  if (figure.series.empty()) return {"No trace of its models is at hand."};
+  std::vector<std::string> notes;
+  for (const std::string& note : {estimates_text(figure), figure.spec.note})
+    if (!note.empty()) notes.push_back(note);
+  return notes;
+}
+
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces) {
   std::vector<Experiment> experiments;
   for (const SeriesSpec& series : figure.series)
@@ -130,8 +138,9 @@ FigureResult fill_in(const FigureSpec& figure, const Outcomes& outcomes, const F
   for (const SeriesSpec& series : figure.series) {
     std::optional<SeriesResult> filled = fill_in(series, outcomes, facts);
     if (!filled) continue;
-    for (const std::string& model : models_of(filled->spec))
-      add_once(facts.at(model).trace.estimated.empty() ? result.measured : result.estimated, model);
+    if (figure.is_of_times)
+      for (const std::string& model : models_of(filled->spec))
+        add_once(facts.at(model).trace.estimated.empty() ? result.measured : result.estimated, model);
     result.series.push_back(*std::move(filled));
     if (!figure.relative_to.empty()) make_relative(result.series.back().points, figure.relative_to);
   }

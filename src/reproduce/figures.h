@@ -47,6 +47,8 @@ using FactsByModel = std::map<std::string, TraceFacts>;
 
 // "Times are estimates.", or of which models they are, or are not; empty where all were measured.
 std::string estimates_text(const FigureResult& figure);
+// The sentences that stand below it.
+std::vector<std::string> notes_of(const FigureResult& figure);
 
 // What must be simulated for the figure, of the models at hand.
 std::vector<Experiment> experiments_of(const FigureSpec& figure, const Traces& traces);

@@ -79,6 +79,9 @@ TEST(EstimatesText, SaysSoWhereTimesWereNotMeasured) {
   EXPECT_EQ(estimates_text(filled(two_policies())), "");
   FigureResult figure = filled(two_policies(), 2, "roofline, a100");
   EXPECT_EQ(estimates_text(figure), "Times are estimates.");
+  FigureSpec of_bytes = two_policies();
+  of_bytes.is_of_times = false;
+  EXPECT_EQ(estimates_text(filled(of_bytes, 2, "roofline, a100")), "") << "it has none";
   figure.measured = {"another"};
   EXPECT_EQ(estimates_text(figure), "Times are estimates of m.");
   figure.estimated = {"m", "n"};

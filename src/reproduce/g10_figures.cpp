@@ -21,6 +21,7 @@ FigureSpec figure_2() {
                     .unit = "% of peak",
                     .chart = ChartKind::curves,
                     .x_title = "kernel, in the order of execution",
+                    .is_of_times = false,
                     .series = {}};
   for (const PaperModel& model : g10_models()) {
     figure.series.push_back(of_trace(model, "alive", &live_percent));

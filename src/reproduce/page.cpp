@@ -111,14 +111,15 @@ std::string section_of(const FigureResult& figure, const Reproduction& reproduct
   std::string text =
       fmt::format("<section id=\"{}\"><h2>{}: {}</h2>\n", anchor_of(id), heading_of(id), escaped(figure.spec.title));
   text += panels_of(figure, designs);
-  for (const std::string& below : {estimates_text(figure), figure.spec.note})
-    if (!below.empty()) text += fmt::format("<p class=\"soft\">{}</p>\n", escaped(below));
+  for (const std::string& note : notes_of(figure)) text += fmt::format("<p class=\"soft\">{}</p>\n", escaped(note));
   const std::vector<Experiment> experiments = experiments_of(figure.spec, reproduction.at_hand.traces);
   if (!experiments.empty())
     text += fmt::format("<p class=\"soft\">Machine: {}</p>\n", escaped(machines_text(experiments)));
-  text += fmt::format("<pre tabindex=\"0\">{}</pre>\n",
-                      escaped(commands_for(experiments, reproduction.at_hand, reproduction.paper, id)));
-  text += "<details><summary>All values</summary>" + values_of(figure) + "</details>\n<div class=\"claims\">\n";
+  if (!figure.series.empty())
+    text += fmt::format("<pre tabindex=\"0\">{}</pre>\n<details><summary>All values</summary>{}</details>\n",
+                        escaped(commands_for(experiments, reproduction.at_hand, reproduction.paper, id)),
+                        values_of(figure));
+  text += "<div class=\"claims\">\n";
   for (std::size_t at = 0; at < reproduction.claims.size(); ++at)
     if (reproduction.claims[at].spec.figure == id) text += card_of(at, reproduction, &figure);
   return text + "</div></section>\n";
@@ -167,7 +168,8 @@ std::string to_page(const Reproduction& reproduction) {
       if (!series.spec.policy.empty()) add_once(designs, series.spec.policy);
   const std::string title = escaped(reproduction.paper.title);
   std::string text = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"generator\" "
+      "content=\"Spillway\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\">\n<title>{} — "
       "reproduced</title>\n<style>{}</style></head>\n<body><main>\n<h1>{}</h1>\n<p class=\"soft\">Its evaluation, "
       "simulated again, beside what was published.</p>\n",

@@ -50,6 +50,7 @@ struct FigureSpec {
   std::string speedup_over = {};  // a policy of the figure: values are its time, divided by the time of each
   std::string percent_of = {};    // a policy of the figure: values are percent of its value
   std::string note = {};          // what a reader must know to compare, a sentence or two
+  bool is_of_times = true;        // false: its values are the same however long kernels take
   std::vector<SeriesSpec> series;
 };
 

@@ -150,12 +150,12 @@ Result<TracesAtHand> read_traces(const Paper& paper, const std::vector<std::stri
   }
   if (at_hand.traces.empty() && !paper.models.empty()) {
     const PaperModel& first = paper.models.front();
-    return fail(
-        Errc::bad_input,
-        fmt::format("--traces: {} has no trace of {}, such as {}.trace.zst{}; examples/models/traces.py {} -o DIR "
-                    "makes them",
-                    fmt::join(folders, ", "), paper.name, first.id,
-                    first.folder == first.id ? "" : fmt::format(", or {}/kernels.config", first.folder), paper.name));
+    const bool has_folder = !first.folder.empty() && first.folder != first.id;
+    return fail(Errc::bad_input,
+                fmt::format("--traces: {} has no trace of {}, such as {}.trace.zst{}; examples/models/traces.py {} -o "
+                            "DIR makes them",
+                            fmt::join(folders, ", "), paper.name, first.unscaled.empty() ? first.id : first.unscaled,
+                            has_folder ? fmt::format(", or {}/kernels.config", first.folder) : "", paper.name));
   }
   return at_hand;
 }

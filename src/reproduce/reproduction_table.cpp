@@ -26,10 +26,10 @@ std::string figure_text(const FigureResult& figure) {
     table.add_row(std::move(ours));
     if (cells.is_any_published) table.add_row(std::move(published));
   }
-  std::string text = fmt::format("{}: {}\n{}", heading_of(figure.spec.id), figure.spec.title, table.text());
-  for (const std::string& below : {estimates_text(figure), figure.spec.note})
-    if (!below.empty()) text += below + "\n";
-  return text + "\n";
+  std::string text = fmt::format("{}: {}\n", heading_of(figure.spec.id), figure.spec.title);
+  if (!figure.series.empty()) text += table.text();
+  for (const std::string& note : notes_of(figure)) text += wrapped(note, 0) + "\n";
+  return text;
 }
 
 const FigureResult* figure_of_claim(const JudgedClaim& claim, const Reproduction& reproduction) {
@@ -40,20 +40,25 @@ const FigureResult* figure_of_claim(const JudgedClaim& claim, const Reproduction
 
 std::string claim_text(const Reproduction& reproduction, std::size_t at) {
   const JudgedClaim& claim = reproduction.claims[at];
-  std::string text = fmt::format("{}: {} ({})\n  {}\n  published  {}\n", to_text(claim.verdict), claim.spec.id,
-                                 heading_of(claim.spec.figure), claim.spec.claim, published_text(claim));
-  if (claim.verdict == Verdict::not_judged)
-    return text + fmt::format("  needs      {}\n", claim.spec.needs.empty() ? "other traces" : claim.spec.needs);
+  std::string text = fmt::format("{}: {} ({})\n", to_text(claim.verdict), claim.spec.id, heading_of(claim.spec.figure));
+  const auto add = [&](std::string_view what, const std::string& value) {
+    constexpr std::size_t kIndent = 13;
+    text += wrapped(fmt::format("  {:11}{}", what, value), kIndent) + "\n";
+  };
+  text += wrapped("  " + claim.spec.claim, 2) + "\n";
+  add("published", published_text(claim));
+  if (claim.verdict == Verdict::not_judged) {
+    add("needs", claim.spec.needs.empty() ? "other traces" : claim.spec.needs);
+    return text;
+  }
   const FigureResult* figure = figure_of_claim(claim, reproduction);
-  text += fmt::format("  here       {}\n", ours_text(claim));
+  add("here", ours_text(claim));
   if (const std::string estimates = figure == nullptr ? "" : estimates_text(*figure); !estimates.empty())
-    text += fmt::format("  times      {}\n", estimates);
+    add("times", estimates);
   for (const JudgedStatement& statement : claim.statements)
-    if (!statement.holds)
-      text += fmt::format("  not        {} {} ({})\n", statement.what, rule_text(statement), statement.models);
-  if (claim.verdict != Verdict::holds)
-    text += fmt::format("  reason     {}\n", reason_text(claim, figure == nullptr ? "" : figure->spec.unit));
-  for (const std::string& flip : flips_of(reproduction, at)) text += fmt::format("  flips      {}\n", flip);
+    if (!statement.holds) add("not", fmt::format("{} {} ({})", statement.what, rule_text(statement), statement.models));
+  if (claim.verdict != Verdict::holds) add("reason", reason_text(claim, figure == nullptr ? "" : figure->spec.unit));
+  for (const std::string& flip : flips_of(reproduction, at)) add("flips", flip);
   return text;
 }
 

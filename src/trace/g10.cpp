@@ -69,7 +69,8 @@ class Parser {
 
   Result<> read(std::string_view line) {
     if (line.starts_with("Kernel ID:")) return read_kernel(line);
-    if (line.empty() || line.starts_with("___") || line.starts_with("---")) return {};
+    if (line.empty() || line.starts_with("---")) return {};
+    if (line.starts_with("___")) return (has_ended_ = true, Result<>{});
     if (trace_.kernels.empty())
       return wrong("it does not begin with 'Kernel ID: 0'; name a kernels.config of the G10 artifact's statistics");
     if (line.starts_with("Execution Time:")) return read_time(line);
@@ -93,15 +94,14 @@ class Parser {
     trace_.kernels.emplace_back().name = line;
     trace_.kernels.back().phase = phase_of(line);
     list_ = List::none;
-    has_time_ = false;
+    has_time_ = has_ended_ = false;
     return {};
   }
 
   Result<> end_kernel() const {
-    if (trace_.kernels.empty() || has_time_) return {};
-    return wrong(
-        fmt::format("kernel {} before it has no 'Execution Time:'; the file is cut off or damaged, make it again",
-                    trace_.kernels.size() - 1));
+    if (trace_.kernels.empty() || (has_time_ && has_ended_)) return {};
+    return wrong(fmt::format("kernel {} before it has no {}; the file is cut off or damaged, make it again",
+                             trace_.kernels.size() - 1, has_time_ ? "line of '_' at its end" : "'Execution Time:'"));
   }
 
   Result<> read_time(std::string_view line) {
@@ -198,7 +198,7 @@ class Parser {
   List list_ = List::none;
   // By tensor: how many kernels there were when it was last used as an input, and otherwise.
   std::vector<std::array<std::size_t, 2>> last_use_;
-  bool has_time_ = false;
+  bool has_time_ = false, has_ended_ = false;  // of the last kernel
 };
 
 }  // namespace

@@ -36,7 +36,8 @@ const std::string kSample =
     "tensor3 Is weight (global)?: 0, Size in byte: 32, Range:256--288\n"
     "tensor1 Is weight (global)?: 1, Size in byte: 32, Range:0--32\n"
     "Output Tensors:\n"
-    "tensor1 Is weight (global)?: 1, Size in byte: 32, Range:0--32\n";
+    "tensor1 Is weight (global)?: 1, Size in byte: 32, Range:0--32\n"
+    "____________________________________________________________________\n";
 
 void expect_error(const std::string& from, const std::string& to, const std::vector<std::string>& parts) {
   std::string text = kSample;
@@ -107,6 +108,15 @@ TEST(G10Trace, DamageIsNamedByLine) {
                {"tensor0", "another size"});
   expect_error("Input Tensors:\n", "", {"line 4", "before 'Input Tensors:'"});
   expect_error("Parent OP", "Child OP", {"line 2", "Child OP"});
+}
+
+TEST(G10Trace, AFileThatIsCutBehindAnyLineOfAKernelIsRefused) {
+  const std::size_t last = kSample.rfind("Kernel ID:"), end = kSample.rfind("____\n");
+  for (std::size_t at = kSample.find('\n', last); at < end; at = kSample.find('\n', at + 1)) {
+    const auto trace = parse_g10(kSample.substr(0, at + 1), "x", "x");
+    ASSERT_FALSE(trace) << kSample.substr(0, at + 1);
+    EXPECT_TRUE(trace.error().message.contains("cut off")) << trace.error().message;
+  }
 }
 
 TEST(G10Trace, AnEmptyFileHasNoKernels) {

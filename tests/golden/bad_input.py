@@ -109,14 +109,29 @@ def main():
             good &= fails("the page is an input", file, "show", file, "--html", file, status=(2,))
         # Outputs take the place of their own kind alone.
         script = write("bad.script.py", "print('a script')")
+        own_page, own_events = write("bad.own.html", "<!doctype html>\n<title>mine</title>"), write("bad.own.json", '{"displayTimeUnit":"ns","traceEvents":[]}')
         for file, arguments in [
                 (machine, ["compare", trace, "--machine", machine, "--policies", "ideal", "--html", machine]),
                 (machine, ["simulate", trace, "--machine", machine, "--policy", "ideal", "--timeline", machine]),
                 (model, ["show", trace, "--html", model]), (model, ["show", trace, "--perfetto", model]),
-                (script, ["trace", "-o", script, "--", sys.executable, script])]:
+                (script, ["trace", "-o", script, "--", sys.executable, script]),
+                (script, ["run", f"--json={script}", "--", sys.executable, script]),
+                (script, ["import", "g10", str(folder / "bad.folder"), "-o", script]),
+                (script, ["plan", trace, "--policy", "g10", *A100, "-o", script]),
+                (script, ["fit-latencies", trace, "-o", script]),
+                (script, ["export", "chakra", trace, "-o", script]),
+                (own_events, ["export", "chakra", trace, "-o", str(output), "--profile", own_events]),
+                (own_page, ["show", trace, "--html", own_page]), (own_events, ["show", trace, "--perfetto", own_events])]:
             before = Path(file).read_bytes()
             good &= fails("what is no output of the kind would be lost", "it would be lost", *arguments, status=(2,))
             good &= Path(file).read_bytes() == before
+        for arguments in (["import", "g10", str(folder / "bad.folder"), "-o", "bad.made"], ["plan", trace, "--policy", "g10", *A100, "-o", "bad.made"],
+                          ["export", "chakra", trace, "-o", "bad.made", "--profile", "bad.made.profile"], ["show", trace, "--html", "bad.made"],
+                          ["show", trace, "--perfetto", "bad.made"], ["simulate", trace, *A100, "--policy", "g10", "--timeline", "bad.made"]):
+            (folder / "bad.made").unlink(missing_ok=True)
+            for _ in range(2):
+                again = subprocess.run([SPILLWAY, *arguments], cwd=folder, check=False, capture_output=True, text=True)
+                good &= again.returncode == 0 or bool(print(arguments, again.stderr))
         # What is shown is told by content, so any name does; and what cannot be shown, or not so, says what can.
         report = str(HERE.parent / "pages" / "report.json")
         journal = str(HERE.parents[1] / "fuzz/corpus/journal/random_run.journal")
