@@ -17,7 +17,7 @@ DOCUMENT, KEPT = DOCS / "reproduction.md", DOCS / "reproduction"
 BLOCK = re.compile(r"(<!-- made by scripts/reproduction\.py: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.S)
 MOST_WORDS = 26  # of what came out, in a cell
 G10_MODELS = {"BERT-256": "BERT, batch 256", "ViT-1280": "ViT, batch 1280", "ResNet152-1280": "ResNet152, batch 1280"}
-FIGURES = {"11", "11b", "15", "19", "9b", "T1", "T3"}  # whose values are shown, or compared by a test
+FIGURES = {"g10": {"11", "11b", "15", "19"}, "deepum": {"9b", "13", "T3", "T7"}, "tensile": {"T1", "T3"}}  # whose values are shown, or compared by a test
 
 
 def trimmed(report):
@@ -29,7 +29,7 @@ def trimmed(report):
     for figure in report["figures"]:
         rows = [[series["model"], series["design"], series["part"], point["x"], point["ours"], point["published"], point["infeasible"]]
                 for series in figure["series"] for point in series["points"]]
-        if figure["figure"] in FIGURES:
+        if figure["figure"] in FIGURES[report["paper"]]:
             figures[figure["figure"]] = rows
     keys = ("id", "figure", "claim", "published", "verdict", "flips", "sensitivity")
     claims = [{key: claim[key] for key in keys if key in claim} | {
@@ -177,8 +177,16 @@ def deepum_times():
 
 
 def deepum_peaks():
-    rows = [[row[0], f"{row[4]:.0f}"] for row in kept("deepum")["figures"]["T3"] if row[2] == "peak"]
-    return table(["largest batch of table 3", "peak here, GB"], rows)
+    rows = [[row[0], of, host, f"{row[4]:.0f}"] for figure, of, host in (("T3", "table 3", "512 GB"), ("T7", "table 7", "128 GB"))
+            for row in kept("deepum")["figures"][figure] if row[2] == "peak"]
+    return table(["largest batch", "of", "host memory", "peak here, GB"], rows)
+
+
+def deepum_small_card():
+    cells = {(row[0], row[1]): row[4] for row in kept("deepum")["figures"]["13"]}
+    systems = ["vDNN", "Capuchin", "DeepUM", "Ideal"]
+    rows = [[model] + [f"{cells[model, system]:.2f}×" for system in systems] for model in dict.fromkeys(model for model, _ in cells)]
+    return table(["faster than unified memory, on 16 GB", *systems], rows)
 
 
 def tensile_one_job():
@@ -194,7 +202,7 @@ def tensile_one_job():
 
 
 MADE = {"policies": policies, "g10-verdicts": lambda: verdicts("g10"), "g10-five": five_models, "g10-batches": by_batch, "g10-roofline": by_roofline, "g10-noise": noise,
-        "deepum-verdicts": lambda: verdicts("deepum"), "deepum-times": deepum_times, "deepum-peaks": deepum_peaks,
+        "deepum-verdicts": lambda: verdicts("deepum"), "deepum-times": deepum_times, "deepum-peaks": deepum_peaks, "deepum-small-card": deepum_small_card,
         "tensile-verdicts": lambda: verdicts("tensile"), "tensile-one-job": tensile_one_job}
 
 

@@ -64,9 +64,10 @@ struct WaitFacts {
     for (const PlayedTransfer& one : timeline.transfers) {
       if (!one.copied || one.cancelled) continue;
       Sum& sum = moved(one.from, one.to);
+      sum.time += one.end - one.begin;
+      if (one.goes_on) continue;  // Its bytes are there, and count, in the next iteration.
       ++sum.count;
       sum.bytes += one.bytes;
-      sum.time += one.end - one.begin;
     }
   }
 

@@ -35,8 +35,9 @@ RunTimeline twelve() {
                     .queued = {},
                     .begin = {},
                     .end = Nanos{500}};
-  timeline.transfers = {up, up};
+  timeline.transfers = {up, up, up};
   timeline.transfers[1].copied = false;
+  timeline.transfers[2].goes_on = true;
   timeline.peak = {1_MiB, {}, 1_MiB};
   return timeline;
 }
@@ -53,7 +54,8 @@ TEST(ShowTimeline, SaysWhyKernelsWaitedAndWhichLongest) {
   EXPECT_EQ(report["longest_waits"][9]["name"], "k2");
   EXPECT_TRUE(report["longest_waits"][9]["waited_for"].is_null());
   EXPECT_EQ(report["links"]["ssd_to_device"]["bytes"], 1 << 20) << "what was not copied did not move";
-  EXPECT_EQ(report["links"]["ssd_to_device"]["transfers"], 1);
+  EXPECT_EQ(report["links"]["ssd_to_device"]["transfers"], 1) << "what is still under way counts when it is there";
+  EXPECT_DOUBLE_EQ(report["links"]["ssd_to_device"]["busy_seconds"], 1e-6) << "but it takes the link's time now";
   EXPECT_TRUE(report["capacity_bytes"]["device"].is_null());
 }
 

@@ -33,12 +33,11 @@ std::vector<PlayedTransfer> merged(const std::vector<PlayedTransfer>& ended) {
                               (one.copied ? 1 : 0)];
     if (place > 0) {
       PlayedTransfer& before = result[place - 1];
-      const bool goes_on = before.tensor == one.tensor && before.end == one.begin && before.cancelled == one.cancelled;
-      if (goes_on && one.tensor) {
+      const bool follows = before.tensor == one.tensor && before.end == one.begin && before.cancelled == one.cancelled;
+      if (follows && one.tensor && !one.goes_on) {
         before.bytes += one.bytes;
         before.moves += one.moves;
         before.end = one.end;
-        before.goes_on = one.goes_on;
         continue;
       }
     }

@@ -122,7 +122,8 @@ inline constexpr std::uint64_t kLevelSteps = 2000;
 // The first and last level, and each that is a step or more away from the one that was kept before it.
 std::vector<TierLevel> thinned(const std::vector<TierLevel>& levels, const PerTier<Bytes>& peak);
 
-// Chunks of one tensor that follow each other on one way without a pause are one transfer. `ended` is by end.
+// Chunks of one tensor that follow each other on one way without a pause are one transfer, but for one that goes on:
+// its bytes have not come yet. `ended` is by end.
 std::vector<PlayedTransfer> merged(const std::vector<PlayedTransfer>& ended);
 
 // "g10 on a100", if it has no heading of its own.

@@ -70,6 +70,9 @@ TEST(RunTimeline, ChunksWithoutAPauseAreOneTransfer) {
   EXPECT_EQ(one[0].bytes, 2_MiB);
   EXPECT_EQ(one[0].moves, 2u);
   EXPECT_EQ(one[0].end, Nanos{20});
+  PlayedTransfer under_way = up(0, 5, 10, 20);
+  under_way.goes_on = true;
+  EXPECT_EQ(merged({up(0, 0, 0, 10), under_way}).size(), 2u) << "its bytes are not there yet";
 }
 
 TEST(RunTimeline, LevelsThatNoPictureShowsAreLeftOut) {
