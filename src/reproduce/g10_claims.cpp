@@ -130,8 +130,8 @@ std::vector<ClaimSpec> about_traces() {
                       of_trace("active, mean %", Over::mean_of_models, Relation::near, 1, 0.5, "%"),
                       of_trace("kernels below 10 %, %", Over::each_model, Relation::at_least, 90, 0, "%"),
                       of_trace("largest kernel, GB", Over::most_of_models, Relation::near, 5.7, 0.1, "GB")},
-       .known = "The paper does not name the batches of figure 2. With those of figure 11 kernels of ResNet152 and "
-                "Inceptionv3 use more at a time than it says."},
+       .known = "The paper does not name the batches of figure 2. With those of figure 11 kernels of the three "
+                "CNNs use more at a time than it says."},
       {.id = "long-inactivity",
        .figure = "3",
        .claim = "Most tensors are not used for far longer than an SSD's latency.",
