@@ -29,7 +29,7 @@ std::string line_at(double x1, double y1, double x2, double y2, std::string_view
 // Bars lie, so that names of any length can be read.
 constexpr double kWidth = 400, kLabels = 112, kValues = 56;
 constexpr double kPlot = kWidth - kLabels - kValues;
-constexpr double kBar = 11, kRow = 2 * kBar + 8, kAxis = 34;
+constexpr double kBar = 11, kBetween = 8, kAxis = 34;
 constexpr double kWideEnough = 26;  // for a number within a part of a bar
 
 std::string bar(const BarRow& row, const std::vector<BarPart>& parts, double y, double scale, std::string_view unit,
@@ -253,7 +253,9 @@ std::vector<double> ticks(double least, double most, int about) {
 std::string svg_of(const BarChart& chart) {
   const std::vector<double> marks = ticks(0, longest_of(chart), 4);
   const double scale = kPlot / marks.back();
-  const double bottom = static_cast<double>(chart.rows.size()) * kRow + 2;
+  const bool are_pairs = std::ranges::any_of(chart.rows, [](const BarRow& row) { return !row.published.empty(); });
+  const double height = are_pairs ? 2 * kBar : kBar;  // of a row's bars
+  const double bottom = static_cast<double>(chart.rows.size()) * (height + kBetween) + 2;
   std::string svg = opening(kWidth, bottom + kAxis, chart.title);
   for (const double at : marks) {
     svg += line_at(kLabels + at * scale, 0, kLabels + at * scale, bottom, "grid");
@@ -262,12 +264,12 @@ std::string svg_of(const BarChart& chart) {
   svg += text_at(kLabels + kPlot / 2, bottom + 28, "middle", "tick", chart.unit);
   double y = 4;
   for (const BarRow& row : chart.rows) {
-    svg += text_at(kLabels - 6, y + kBar + 3, "end", "label", row.label);
+    svg += text_at(kLabels - 6, y + height / 2 + 3, "end", "label", row.label);
     if (row.ours.empty() && !row.instead.empty())
       svg += text_at(kLabels + 4, y + kBar - 2, "start", "value", row.instead);
     svg += bar(row, row.ours, y, scale, chart.unit, false);
     svg += bar(row, row.published, y + kBar + 1, scale, chart.unit, true);
-    y += kRow;
+    y += height + kBetween;
   }
   return svg + line_at(kLabels, 0, kLabels, bottom, "axis") + "</svg>";
 }
