@@ -152,6 +152,8 @@ bool is_somebody_elses(const std::string& target, const struct stat& file) {
 
 }  // namespace
 
+bool leads_to_descriptor(const std::string& path) { return descriptor_behind(path).has_value(); }
+
 Result<> try_to_write(const std::string& path) {
   if (const auto open = descriptor_behind(path)) {
     const int flags = ::fcntl(*open, F_GETFL);

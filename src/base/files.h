@@ -14,6 +14,9 @@ std::string errno_text(int error_number);
 // The whole content of a regular file of at most `limit` bytes.
 Result<std::string> read_file(const std::string& path, Bytes limit);
 
+// Whether it is an open file of this process (/dev/stdout, or a link to it): what is written there is added.
+bool leads_to_descriptor(const std::string& path);
+
 // Replaces the file in one step. What leads to a descriptor of this process (/dev/stdout) is written on.
 // After a failure the old file is as it was, and nothing half-written is left, also if we are killed meanwhile (where
 // the file system has files without names). It need not be on the disk yet.

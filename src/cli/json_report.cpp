@@ -14,24 +14,16 @@ namespace fs = std::filesystem;
 
 bool is_of_the_kernel(const std::string& file) { return file.starts_with("/dev/") || file.starts_with("/proc/"); }
 
-// Each link on the way counts: the last may lead to a plain file where this process's own descriptor is meant.
-bool is_stream(fs::path file) {
-  constexpr int kMostLinks = 40;  // as the kernel follows
+bool is_stream(const std::string& file) {
   std::error_code none;
-  for (int links = 0; links < kMostLinks; ++links) {
-    file = fs::canonical(file.parent_path(), none) / file.filename();
-    if (is_of_the_kernel(file)) return true;
-    if (!fs::is_symlink(file, none)) break;
-    file = file.parent_path() / fs::read_symlink(file, none);
-  }
-  return fs::exists(file, none) && !fs::is_regular_file(file, none);
+  return leads_to_descriptor(file) || (fs::exists(file, none) && !fs::is_regular_file(file, none));
 }
 
 }  // namespace
 
 Result<JsonReport> JsonReport::open(const std::string& file, Nanos limit) {
   JsonReport report;
-  report.is_stream_ = is_of_the_kernel(file);
+  report.is_stream_ = is_of_the_kernel(file) && is_stream(file);
   if (report.is_stream_) {
     TRY(report.path_, check_output("--json", file));
     return report;
@@ -44,8 +36,9 @@ Result<JsonReport> JsonReport::open(const std::string& file, Nanos limit) {
                                          "--json, or allow more time with --io-timeout"},
                              [&]() -> Result<std::string> {
                                TRY(const std::string path, check_output("--json", file));
+                               if (is_stream(file)) return kStream + path;
                                TRY_VOID(check_replaced(path, OutputKind::run_report, "--json"));
-                               return (is_stream(path) ? kStream : kFile) + path;
+                               return kFile + path;
                              }));
   report.is_stream_ = found.starts_with(kStream);
   report.path_ = found.substr(1);

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/files.h"
+#include "cli/replaced_file.h"
 #include "journal/journal_file.h"
 #include "runtime/save_proposed.h"
 #include "session/output_file.h"
@@ -21,6 +22,18 @@ namespace fs = std::filesystem;
 
 // The plan that was followed, with the trace that it names.
 constexpr const char* kBlocksName = "blocks";
+
+struct RecordedFile {
+  std::string name;
+  OutputKind kind;
+};
+std::array<RecordedFile, 4> recorded_files() {
+  const ProposalFiles plan = plan_files(kBlocksName);
+  return {{{kRecordedTraceName, OutputKind::trace},
+           {kJournalName, OutputKind::journal},
+           {plan.plan, OutputKind::plan},
+           {plan.trace, OutputKind::trace}}};
+}
 
 // Whether it was made.
 Result<bool> make(const fs::path& folder) {
@@ -36,6 +49,8 @@ Result<bool> make(const fs::path& folder) {
     if (made) fs::remove(folder, error);
     return std::unexpected(std::move(writable).error());
   }
+  for (const RecordedFile& file : recorded_files())
+    TRY_VOID(check_replaced((folder / file.name).string(), file.kind, "--record"));
   return made;
 }
 
@@ -48,11 +63,10 @@ RecordFolder::~RecordFolder() {
 
 bool RecordFolder::takes(const fs::path& file) const {
   std::error_code error;
-  const ProposalFiles plan = plan_files(kBlocksName);
   const fs::path folder = fs::weakly_canonical(fs::absolute(path_, error), error);
   const fs::path other = fs::weakly_canonical(file, error);
-  const std::array<std::string, 4> names{kRecordedTraceName, kJournalName, plan.plan, plan.trace};
-  return other == folder || std::ranges::any_of(names, [&](const auto& name) { return other == folder / name; });
+  return other == folder ||
+         std::ranges::any_of(recorded_files(), [&](const RecordedFile& one) { return other == folder / one.name; });
 }
 
 Result<> RecordFolder::open(Nanos limit) {

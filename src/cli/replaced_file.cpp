@@ -4,9 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/shown_file.h"
 #include "import/chakra_writer.h"
+#include "journal/journal_file.h"
 #include "latency/model_file.h"
 #include "pages/page.h"
 #include "plan/plan_file.h"
@@ -31,6 +34,11 @@ bool is_page(const std::string& path) {
 }
 
 bool begins_with(const std::string& path, std::string_view beginning) {
+  return beginning_of(path, beginning.size()) == beginning;
+}
+
+bool begins_compressed_with(const std::string& path, std::string_view beginning) {
+  if (begins_with(path, beginning)) return true;
   const auto content = read_maybe_compressed(path, kMostTraceBytes);
   return content && content->starts_with(beginning);
 }
@@ -41,8 +49,10 @@ bool is_timeline(const std::string& path) {
 }
 
 bool is_run_report(const std::string& path) {
-  const auto file = open_shown(path);
-  return file && file->kind == ShownFile::Kind::run_report;
+  const auto content = read_file(path, kMostTraceBytes);
+  if (!content) return false;
+  const auto report = nlohmann::json::parse(*content, nullptr, false);
+  return report.is_object() && report.contains("spillway") && report.contains("made_tensors");
 }
 
 bool is_of_kind(const std::string& path, OutputKind kind) {
@@ -60,11 +70,13 @@ bool is_of_kind(const std::string& path, OutputKind kind) {
     case OutputKind::latencies:
       return load_latencies(path).has_value();
     case OutputKind::execution_trace:
-      return begins_with(path, kExecutionTraceBegin);
+      return begins_compressed_with(path, kExecutionTraceBegin);
     case OutputKind::profile:
-      return begins_with(path, kProfileBegin);
+      return begins_compressed_with(path, kProfileBegin);
     case OutputKind::run_report:
       return is_run_report(path);
+    case OutputKind::journal:
+      return begins_with(path, kJournalMagic);
   }
   return false;
 }
@@ -89,6 +101,8 @@ std::string_view name_of(OutputKind kind) {
       return "profile of ours";
     case OutputKind::run_report:
       return "report of a run";
+    case OutputKind::journal:
+      return "journal of a run";
   }
   return "";
 }
@@ -97,6 +111,7 @@ std::string_view name_of(OutputKind kind) {
 
 Result<> check_replaced(const std::string& output, OutputKind kind, std::string_view option) {
   if (output.empty()) return fail(Errc::usage, fmt::format("{}: it names no file; give it one to write", option));
+  if (leads_to_descriptor(output)) return {};  // That is written on.
   std::error_code error;
   if (!std::filesystem::is_regular_file(output, error) || std::filesystem::file_size(output, error) == 0) return {};
   if (is_of_kind(output, kind)) return {};

@@ -17,7 +17,8 @@ enum class OutputKind : std::uint8_t {
   latencies,
   execution_trace,
   profile,
-  run_report
+  run_report,
+  journal
 };
 
 // An output may take the place of an empty file, and of an older one of its kind. Anything else that is there somebody

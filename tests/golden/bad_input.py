@@ -125,6 +125,13 @@ def main():
             before = Path(file).read_bytes()
             good &= fails("what is no output of the kind would be lost", "it would be lost", *arguments, status=(2,))
             good &= Path(file).read_bytes() == before
+        notes = write("bad.record/run.journal", "notes")
+        good &= fails("--record takes the place of notes", "it would be lost", "run", "--record", str(folder / "bad.record"), "--", "true", status=(2,))
+        good &= Path(notes).read_text() == "notes"
+        with open(folder / "bad.log", "w+") as log:  # What is there stays: /dev/stdout is written on.
+            print("head", file=log, flush=True)
+            subprocess.run([SPILLWAY, "plan", trace, "--policy", "g10", *A100, "-o", "/dev/stdout"], check=True, stdout=log)
+            good &= (folder / "bad.log").read_text().startswith("head\n{")
         for arguments in (["import", "g10", str(folder / "bad.folder"), "-o", "bad.made"], ["plan", trace, "--policy", "g10", *A100, "-o", "bad.made"],
                           ["export", "chakra", trace, "-o", "bad.made", "--profile", "bad.made.profile"], ["show", trace, "--html", "bad.made"],
                           ["show", trace, "--perfetto", "bad.made"], ["simulate", trace, *A100, "--policy", "g10", "--timeline", "bad.made"]):
