@@ -131,7 +131,7 @@ def estimated(folder):
     assert len(notes) == 1 and "another machine (roofline, a100)" in notes[0], notes
     (traces / "BERT-B-29.trace").write_text(text)
     figures = {one["figure"]: one for one in report["figures"]}
-    assert set(figures) == {"9a", "9b", "10", "11a", "12", "T3", "T4", "T5a", "T5b"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
+    assert set(figures) == {"9a", "9b", "10", "11a", "12", "13", "T3", "T4", "T5a", "T5b", "T7"} and figures["9a"]["estimated_models"] == ["BERT-B-29"]
     speedups = {one["design"]: one["points"][0] for one in figures["9a"]["series"]}
     assert speedups["UM"]["ours"] == 1 and abs(speedups["DeepUM"]["published"] - 135 / 129) < 1e-9, speedups
     assert {one["model"] for one in figures["T3"]["series"]} == {"GPT-2-XL-16"}
