@@ -66,6 +66,7 @@ TEST(BarChart, WhatWasNotPublishedIsNotZero) {
       .unit = "GB",
       .rows = {{.label = "A", .ours = {{.name = "", .value = 3, .colour = 0}}, .published = {}, .instead = ""}}});
   EXPECT_EQ(svg.find("0.00"), std::string::npos) << svg;
+  EXPECT_NE(svg.find(R"(viewBox="0 0 400 55")"), std::string::npos) << "and takes no room: " << svg;
 }
 
 TEST(LineChart, PointsLieWhereTheirValuesAre) {

@@ -9,29 +9,23 @@ namespace spillway {
 namespace {
 
 // Nobody has published traces, so that a file is called as its model is.
-PaperModel named(std::string_view name) { return {.id = std::string(name), .folder = std::string(name)}; }
+std::vector<PaperModel> named(const std::vector<std::string_view>& names) {
+  std::vector<PaperModel> models;
+  for (const std::string_view name : names) models.push_back({.id = std::string(name), .folder = std::string(name)});
+  return models;
+}
 
 }  // namespace
 
-std::vector<PaperModel> deepum_trained() {
-  std::vector<PaperModel> models;
-  for (const std::string_view name : deepum_model_names()) models.push_back(named(name));
-  return models;
-}
+std::vector<PaperModel> deepum_trained() { return named(deepum_model_names()); }
 
 std::vector<PaperModel> deepum_largest() {
-  std::vector<PaperModel> models;
-  for (const std::string_view name :
-       {"GPT-2-XL-16", "GPT-2-L-24", "BERT-L-192", "BERT-B-256", "DLRM-512K", "ResNet200-2304", "ResNet152-1792"})
-    models.push_back(named(name));
-  return models;
+  return named(
+      {"GPT-2-XL-16", "GPT-2-L-24", "BERT-L-192", "BERT-B-256", "DLRM-512K", "ResNet200-2304", "ResNet152-1792"});
 }
 
 std::vector<PaperModel> deepum_largest_on_16_gb() {
-  std::vector<PaperModel> models;
-  for (const std::string_view name : {"ResNet200-CIFAR-6.4K", "BERT-L-CoLA-64", "DCGAN-3.5K", "MobileNet-5.1K"})
-    models.push_back(named(name));
-  return models;
+  return named({"ResNet200-CIFAR-6.4K", "BERT-L-CoLA-64", "DCGAN-3.5K", "MobileNet-5.1K"});
 }
 
 Paper deepum_paper() {

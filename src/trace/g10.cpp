@@ -201,14 +201,9 @@ class Parser {
   bool has_time_ = false, has_ended_ = false;  // of the last kernel
 };
 
-}  // namespace
-
-Result<Trace> parse_g10(std::string_view text, const std::string& where, const std::string& name) {
-  return Parser(text, where).run(name);
-}
-
 namespace fs = std::filesystem;
 
+// The file that a path means: itself, or that of a folder.
 Result<std::string> g10_file(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) return path;
@@ -217,6 +212,12 @@ Result<std::string> g10_file(const std::string& path) {
   return fail(Errc::io, fmt::format("cannot import {}: the folder holds neither kernels.config nor kernels.config.zst; "
                                     "name a statistics folder of the G10 artifact",
                                     path));
+}
+
+}  // namespace
+
+Result<Trace> parse_g10(std::string_view text, const std::string& where, const std::string& name) {
+  return Parser(text, where).run(name);
 }
 
 Result<Trace> import_g10(const std::string& path) {

@@ -14,9 +14,6 @@ namespace spillway {
 // uses a tensor first, deaths from who uses it last.
 Result<Trace> import_g10(const std::string& path);
 
-// The file that import_g10 reads.
-Result<std::string> g10_file(const std::string& path);
-
 // The same from memory.
 Result<Trace> parse_g10(std::string_view text, const std::string& where, const std::string& name);
 
